@@ -58,12 +58,58 @@ static void test_an_engine_comes_back_beside_a_full_one(void **state)
 	check_all(&writer);
 }
 
+/* What the other one has acknowledged is not durable: one that failed writes, and has all, stays. */
+static void test_an_engine_stays_beside_one_that_keeps_nothing(void **state)
+{
+	u32 epoch;
+
+	(void)state;
+	begin_written(2);
+	epoch = d->epoch;
+	array.engines[1].write_faults = 1;
+	array.engines[0].failed = true;
+	volumed_heartbeat(d);
+	assert_int_equal(d->epoch, epoch);
+	assert_true(volumed_engine_in(&d->engines[1]));
+	array.engines[0].write_faults = 1;
+	volumed_heartbeat(d);
+	assert_false(volumed_engine_in(&d->engines[0]));
+	assert_true(d->counted);
+}
+
+static void fail_with_the_map(struct stand_in_array *of, u32 opcode, unsigned engine)
+{
+	if (opcode == NVME_ADMIN_VOLUME_MAP && engine == 0)
+		of->engines[0].failed = true;
+}
+
+/* The same, where the other one fails just then. */
+static void test_an_engine_is_put_back(void **state)
+{
+	u32 epoch;
+
+	(void)state;
+	begin_written(2);
+	epoch = d->epoch;
+	array.engines[1].write_faults = 1;
+	array.on_command = fail_with_the_map;
+	volumed_heartbeat(d);
+	assert_int_equal(d->epoch, epoch + 2);
+	assert_true(d->counted);
+	assert_true(volumed_engine_in(&d->engines[1]));
+	assert_int_equal(array.engines[1].map.epoch, d->epoch);
+	assert_int_equal(d->failed + d->counts.taken_out, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_an_engine_that_fails_writes_goes, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_engine_comes_back_beside_a_full_one, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_an_engine_stays_beside_one_that_keeps_nothing, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_an_engine_is_put_back, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("daemon_full", tests, NULL, NULL);

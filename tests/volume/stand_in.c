@@ -128,7 +128,7 @@ static int admin(struct stand_in *engine, const struct nvme_sqe *sqe, void *page
 		volume->is.lease_epoch = sqe->cdw11;
 		volume->is.lease_client = (u16)sqe->cdw12;
 		return 0;
-	case NVME_ADMIN_VOLUME_MAP: return set_map(engine, page);
+	case NVME_ADMIN_VOLUME_MAP: return engine->failed ? NVME_STATUS_WRITE_FAULT : set_map(engine, page);
 	case NVME_ADMIN_VOLUME_GET_MAP:
 		memcpy(page, &engine->map, sizeof(engine->map));
 		return engine->map.epoch ? 0 : NVME_STATUS_VOLUME_NO_MAP;
@@ -177,7 +177,7 @@ static int io(struct stand_in *engine, const struct nvme_sqe *sqe, void *data)
 	u64 slba;
 
 	switch (sqe->cdw0 & 0xff) {
-	case NVME_OPCODE_FLUSH: return 0;
+	case NVME_OPCODE_FLUSH: return engine->failed ? NVME_STATUS_WRITE_FAULT : 0;
 	case NVME_OPCODE_READ:
 		if (!volume_of(engine, vid))
 			return NVME_STATUS_VOLUME_UNKNOWN;

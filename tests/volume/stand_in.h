@@ -35,6 +35,7 @@ struct stand_in_volume {
  * @dies_after: commands until it is; 0: it does not
  * @doubtful: it was not closed in order
  * @write_faults: writes that its medium has failed; @faulty: it fails all
+ * @failed: nothing becomes durable any more: it refuses flushes and maps
  * @has_map: it was given one since it started
  * @full: it has no room for blocks that it does not have
  * @lists_again: each page of its lists says that the next one is the same
@@ -45,6 +46,7 @@ struct stand_in {
 	bool doubtful;
 	unsigned write_faults;
 	bool faulty;
+	bool failed;
 	bool has_map;
 	bool full;
 	bool lists_again;

@@ -234,6 +234,9 @@ int volumed_map_table(const struct volumed *d, int engine, u8 state, u32 *table)
 /** volumed_take_out() - an engine has failed: a new map without it, with a spare if there is one, and a
  * rebuild */
 int volumed_take_out(struct volumed *d, struct volumed_engine *engine);
+/** volumed_put_back() - one that was taken out by the map of now, which does not count, and answers, is in
+ * again */
+void volumed_put_back(struct volumed *d, struct volumed_engine *engine);
 
 /* copy.c */
 

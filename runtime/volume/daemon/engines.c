@@ -259,11 +259,40 @@ static bool is_to_leave(struct volumed *d, const struct volumed_engine *engine)
 	       volumed_engine_spared(d, others_failed_now(d, engine), 1);
 }
 
+/* Whether the others have durably what they and it have acknowledged: then its blocks are not needed. */
+static bool others_keep(struct volumed *d, const struct volumed_engine *engine)
+{
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *other = &d->engines[i];
+
+		if (other != engine && volumed_engine_in(other) && other->answers &&
+		    volume_engine_flush(other->link) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Another one whose medium fails may not keep the map, and what was acknowledged just before: this one, which
+ * has it, is in again. Nobody was told of the map without it. */
+static void leave(struct volumed *d, struct volumed_engine *engine)
+{
+	bool refused = false;
+
+	if (!others_keep(d, engine))
+		return;
+	(void)volumed_take_out(d, engine);
+	for (unsigned i = 0; i < d->engine_count; i++)
+		refused |=
+			volumed_engine_in(&d->engines[i]) && d->engines[i].answers && !d->engines[i].current;
+	if (refused && !d->counted)
+		volumed_put_back(d, engine);
+}
+
 static void beat(struct volumed *d, struct volumed_engine *engine)
 {
 	if (volumed_engine_ask(d, engine)) {
 		if (is_to_leave(d, engine))
-			(void)volumed_take_out(d, engine);
+			leave(d, engine);
 		else if (!engine->current)
 			(void)volumed_engine_return(d, engine);
 		return;

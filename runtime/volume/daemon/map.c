@@ -151,3 +151,14 @@ int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
 	(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0); /* it waits until the map counts */
 	return error;
 }
+
+void volumed_put_back(struct volumed *d, struct volumed_engine *engine)
+{
+	engine->info.state = NVME_VOLUME_ENGINE_IN;
+	engine->answers = engine->current = true; /* so that it gets the map */
+	d->failed--;
+	d->counts.taken_out--;
+	(void)volumed_map_push(d);
+	fprintf(stderr, "weir-volumed: engine %u (%s): another engine fails writes, too: in again, map %u\n",
+		engine->info.id, engine->info.address, d->epoch);
+}
