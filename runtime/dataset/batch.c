@@ -136,12 +136,16 @@ void weir_dataset_batches_close(struct weir_dataset *dataset)
 	dataset->head = dataset->posted = 0;
 }
 
-/* As few blocks of lanes as have one each for @count things, up to a limit. */
+/* As few blocks of lanes as have one each for @count things, up to a limit; but two waves for each queue
+ * pair, so that all of these have something to do, and lanes copy what comes from all of them. */
 static int launch(struct weir_dataset *dataset, const char *kernel, uint32_t count, const void *args,
 		  size_t bytes)
 {
-	uint32_t lanes = count < MOST_LANES ? count : MOST_LANES;
+	uint32_t lanes = count < MOST_LANES ? count : MOST_LANES, waves = 2 * dataset->most_queues;
 
+	waves = count < waves ? count : waves;
+	if (lanes < waves * dataset->wave_lanes)
+		lanes = waves * dataset->wave_lanes;
 	return weir_launch(dataset->context, kernel, (lanes + WAVES_LANES - 1) / WAVES_LANES, WAVES_LANES,
 			   args, bytes);
 }

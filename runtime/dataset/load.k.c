@@ -11,9 +11,16 @@
 #include "assemble.h"
 #include "load.h"
 
+/* Things go round the waves, one lane of each after the other: a wave submits to one queue pair, so few
+ * things of full waves would leave most of these without any. Waves are whole. */
+WEIR_FN u64 weir_dataset_first(void)
+{
+	return weir_wave() + weir_lane() * (weir_threads() / weir_lanes());
+}
+
 WEIR_KERNEL(weir_dataset_post, struct weir_dataset_post_args)
 {
-	for (u64 i = weir_thread(); i < args->count; i += weir_threads()) {
+	for (u64 i = weir_dataset_first(); i < args->count; i += weir_threads()) {
 		WEIR_GLOBAL struct weir_dataset_request *request =
 			weir_at(args->requests, struct weir_dataset_request, i);
 
@@ -33,7 +40,7 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 		weir_store_u32_release_sys(&weir_at(args->verdict, struct weir_dataset_verdict, 0)->started,
 					   1);
 	weir_reconverge();
-	for (u64 i = weir_thread(); weir_ballot(lanes, i < args->count) != 0; i += weir_threads()) {
+	for (u64 i = weir_dataset_first(); weir_ballot(lanes, i < args->count) != 0; i += weir_threads()) {
 		u32 mine = i <
 			   args->count; /* all lanes go along: the others wait for nothing and copy nothing */
 		WEIR_GLOBAL struct weir_dataset_piece *piece =

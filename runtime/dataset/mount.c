@@ -90,9 +90,13 @@ static int check_options(struct weir_dataset_mount_options *options)
 static int open_storages(struct weir_dataset *dataset, struct weir_storage *const *storages)
 {
 	struct weir_disk *disks = calloc(dataset->storage_count, sizeof(*disks));
+	struct weir_context_info context = { .size = sizeof(context) };
 	int error =
 		disks ? 0 : weir_fail(ENOMEM, "dataset: no memory for %u storages", dataset->storage_count);
 
+	if (!error)
+		error = weir_context_info(dataset->context, &context);
+	dataset->wave_lanes = context.wave_lanes;
 	for (uint32_t i = 0; i < dataset->storage_count && !error; i++) {
 		struct weir_dataset_storage *to = &dataset->storages[i];
 		struct weir_storage_info info = { .size = sizeof(info) };
@@ -104,6 +108,8 @@ static int open_storages(struct weir_dataset *dataset, struct weir_storage *cons
 			break;
 		to->storage = storages[i];
 		to->bytes = info.bytes;
+		dataset->most_queues =
+			info.queues > dataset->most_queues ? info.queues : dataset->most_queues;
 		to->block_log2 = disks[i].block_log2;
 		to->max_blocks = disks[i].max_blocks;
 		if (dataset->options.manifests && dataset->options.manifests[i])
