@@ -7,6 +7,7 @@
  */
 #include "pages.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -106,10 +107,14 @@ static bool apply_map(struct weir_engine *engine, u32 half, const void *data)
 	if (half > 1)
 		return false;
 	memcpy((u8 *)&engine->loading + half * sizeof(engine->map) / 2, data, sizeof(engine->map) / 2);
-	if (half) {
-		engine->map = engine->loading;
-		engine->status.map_epoch = engine->map.epoch;
-	}
+	if (!half)
+		return true;
+	if (engine_map_leave(engine, &engine->loading) != 0)
+		return false;
+	free(engine->placement); /* of the map before */
+	engine->placement = NULL;
+	engine->map = engine->loading;
+	engine->status.map_epoch = engine->map.epoch;
 	return true;
 }
 

@@ -264,6 +264,10 @@ u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_p
 const struct nvme_volume_permission *engine_permission_find(const struct engine_volume *volume, u32 client);
 u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client);
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map);
+/** engine_map_leave() - before @next takes the place of the map: after a failure, copies that were made for a
+ * map which has not come are not written any more, and would be read as the newest; 0 or a negative errno
+ * with a sentence */
+int engine_map_leave(struct weir_engine *engine, const struct nvme_volume_map *next);
 /** engine_map_restore() - the map of before was read: blocks that it had dropped are dropped again; 0 or
  * -ENOMEM with a sentence */
 int engine_map_restore(struct weir_engine *engine);

@@ -216,12 +216,13 @@ static bool is_placed(const struct weir_engine *engine, const struct engine_head
 	return false;
 }
 
-/* Nothing is being copied any more: blocks that are placed elsewhere are there. Left here they would be read
- * as the newest when a later map places them here again. An engine that is out keeps what it has. */
+static bool is_in(const struct nvme_volume_map *map)
+{
+	return map->engines[map->self].state == NVME_VOLUME_ENGINE_IN;
+}
+
 static void drop_misplaced(struct weir_engine *engine)
 {
-	if (engine->map.rebuilding || engine->map.engines[engine->map.self].state != NVME_VOLUME_ENGINE_IN)
-		return;
 	for (u64 i = 0; i < engine->table.buckets * ENGINE_BUCKET; i++) {
 		struct engine_slot *slot = &engine->table.slots[i];
 
@@ -230,18 +231,46 @@ static void drop_misplaced(struct weir_engine *engine)
 	}
 }
 
+/* Nothing is being copied any more: blocks that are placed elsewhere are there. Left here they would be read
+ * as the newest when a later map places them here again. An engine that is out keeps what it has. */
+static void settle(struct weir_engine *engine)
+{
+	if (!engine->map.rebuilding && is_in(&engine->map))
+		drop_misplaced(engine);
+}
+
+static int build_placement(struct weir_engine *engine)
+{
+	engine->placement = malloc(WEIR_PLACEMENT_GROUPS * sizeof(*engine->placement));
+	if (!engine->placement)
+		return weir_fail(ENOMEM, "no memory for the map of an engine");
+	return weir_placement_build(&engine->map, engine->placement);
+}
+
+int engine_map_leave(struct weir_engine *engine, const struct nvme_volume_map *next)
+{
+	int error = 0;
+
+	if (!engine->map.count || engine->map.rebuilding == NVME_VOLUME_REBUILDING ||
+	    next->rebuilding != NVME_VOLUME_REBUILDING || !is_in(&engine->map))
+		return 0;
+	if (!engine->placement)
+		error = build_placement(engine);
+	if (!error)
+		drop_misplaced(engine);
+	return error;
+}
+
 int engine_map_restore(struct weir_engine *engine)
 {
 	int error;
 
 	if (!engine->map.count)
 		return 0;
-	engine->placement = malloc(WEIR_PLACEMENT_GROUPS * sizeof(*engine->placement));
-	if (!engine->placement)
-		return weir_fail(ENOMEM, "no memory for the map of an engine");
-	error = weir_placement_build(&engine->map, engine->placement);
+	free(engine->placement);
+	error = build_placement(engine);
 	if (!error)
-		drop_misplaced(engine);
+		settle(engine);
 	return error;
 }
 
@@ -272,6 +301,8 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 		return refuse(NVME_STATUS_INVALID_FIELD);
 	if (map->epoch < engine->map.epoch)
 		return refuse(NVME_STATUS_VOLUME_STALE_MAP);
+	if (engine_map_leave(engine, map) != 0)
+		return NVME_STATUS_INTERNAL_ERROR;
 	status = renew_placement(engine, map);
 	if (status)
 		return status;
@@ -283,7 +314,7 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 		engine->status.doubtful = 0; /* it gets what it lacks before it comes in again */
 		engine->status.write_faults = 0;
 	}
-	drop_misplaced(engine);
+	settle(engine);
 	return NVME_STATUS_SUCCESS;
 }
 

@@ -32,10 +32,10 @@ static bool placed_here(const struct stand_in *engine, const struct stand_in_vol
 	return false;
 }
 
-/* What is not placed here goes once nothing is being copied. */
+/* What is not placed here. */
 static void drop_misplaced(struct stand_in *engine)
 {
-	if (engine->map.rebuilding || engine->map.engines[engine->map.self].state)
+	if (engine->map.engines[engine->map.self].state)
 		return;
 	for (u32 vid = 1; vid < STAND_IN_VOLUMES; vid++)
 		for (u32 i = 0; volume_of(engine, vid) && i < STAND_IN_BLOCKS; i++)
@@ -47,13 +47,16 @@ static int set_map(struct stand_in *engine, const struct nvme_volume_map *map)
 {
 	if (map->epoch < engine->map.epoch)
 		return NVME_STATUS_VOLUME_STALE_MAP;
+	if (map->rebuilding == NVME_VOLUME_REBUILDING && engine->map.rebuilding != NVME_VOLUME_REBUILDING)
+		drop_misplaced(engine); /* copies for a map that has not come */
 	engine->map = *map;
 	engine->has_map = true;
 	if (map->engines[map->self].state != NVME_VOLUME_ENGINE_IN)
 		engine->write_faults = 0;
 	if (weir_placement_build(map, engine->table) != 0)
 		return NVME_STATUS_INVALID_FIELD;
-	drop_misplaced(engine);
+	if (!map->rebuilding)
+		drop_misplaced(engine);
 	return 0;
 }
 

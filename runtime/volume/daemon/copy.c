@@ -176,7 +176,7 @@ static int change_over(struct volumed *d)
 	bool joins = copy->task == VOLUMED_JOIN;
 	int error;
 
-	d->rebuilding = true; /* no engine drops blocks that it has for the map to come */
+	d->rebuilding = d->changing = true; /* no engine drops blocks that it has for the map to come */
 	error = volumed_map_push(d);
 	if (!error && !complete(d))
 		error = -EAGAIN;
@@ -189,7 +189,7 @@ static int change_over(struct volumed *d)
 	}
 	if (!error)
 		error = make_durable(d);
-	d->rebuilding = false;
+	d->rebuilding = d->changing = false;
 	if (!error && engine->current) {
 		engine->info.state = joins ? NVME_VOLUME_ENGINE_IN : NVME_VOLUME_ENGINE_OUT;
 		d->counts.taken_in += joins;

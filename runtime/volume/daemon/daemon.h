@@ -156,6 +156,7 @@ struct volumed {
 	u32 epoch;
 	bool counted; /* the map of now does; until then clients do not get it */
 	bool rebuilding;
+	bool changing; /* engines have blocks for the next map */
 	unsigned failed;
 	u32 *table;
 	struct volumed_copy copy;

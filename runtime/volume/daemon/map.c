@@ -14,7 +14,9 @@ void volumed_map_fill(const struct volumed *d, unsigned self, struct nvme_volume
 	*map = (struct nvme_volume_map){ .epoch = d->epoch,
 					 .count = (u16)d->engine_count,
 					 .self = (u16)self,
-					 .rebuilding = d->rebuilding };
+					 .rebuilding = d->changing     ? NVME_VOLUME_CHANGING
+						       : d->rebuilding ? NVME_VOLUME_REBUILDING
+								       : 0 };
 	for (unsigned i = 0; i < d->engine_count; i++)
 		map->engines[i] = d->engines[i].info;
 }
