@@ -92,7 +92,7 @@ struct weir_dataset {
 	struct weir_dataset_communicator alone;
 	struct weir_dataset_storage *storages;
 	uint32_t storage_count;
-	uint64_t disks; /* device address of struct weir_disk[storage_count] */
+	uint64_t disks;       /* device address of struct weir_disk[storage_count] */
 	uint32_t most_queues; /* of a storage */
 	uint32_t wave_lanes;
 	struct weir_dataset_directory directory;

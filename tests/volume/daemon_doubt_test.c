@@ -100,6 +100,21 @@ static void lose_two(unsigned engines, u32 vbas[2])
 	blocks[vbas[1]].word = 7;
 }
 
+/* The connection to the other one, which has all, is lost just then. */
+static void test_an_engine_in_doubt_is_compared_with_all(void **state)
+{
+	u32 vbas[2];
+
+	(void)state;
+	lose_two(2, vbas);
+	doubt(0);
+	array.engines[1].resets = true;
+	settle();
+	assert_false(array.engines[1].resets);
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
 static void test_what_an_engine_in_doubt_has_no_room_for_it_does_not_have(void **state)
 {
 	u32 vbas[2];
@@ -254,6 +269,7 @@ int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
+		CASE(test_an_engine_in_doubt_is_compared_with_all),
 		CASE(test_an_engine_in_doubt_stays_if_the_other_has_a_new_disk),
 		CASE(test_the_only_engine_left_stays_in_doubt),
 		CASE(test_an_engine_in_doubt_is_compared_once),

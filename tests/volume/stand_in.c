@@ -221,8 +221,8 @@ static int link_command(struct volume_engine_link *base, bool is_io, const struc
 		link->array->on_command(link->array, sqe->cdw0 & 0xff, link->index);
 	if (engine->dies_after && --engine->dies_after == 0)
 		engine->dead = true;
-	if (engine->dead || !link->open) {
-		link->open = false;
+	if (engine->dead || engine->resets || !link->open) {
+		link->open = engine->resets = false;
 		return weir_fail(ECONNRESET, "stand-in %u does not answer", link->index);
 	}
 	return is_io ? io(engine, sqe, data) : admin(engine, sqe, data);

@@ -33,6 +33,7 @@ struct stand_in_volume {
  * struct stand_in - an engine
  * @dead: it answers nothing
  * @dies_after: commands until it is; 0: it does not
+ * @resets: its connection is lost with the next command, and can be made again
  * @doubtful: it was not closed in order
  * @write_faults: writes that its medium has failed; @faulty: it fails all
  * @failed: nothing becomes durable any more: it refuses flushes and maps
@@ -43,6 +44,7 @@ struct stand_in_volume {
 struct stand_in {
 	bool dead;
 	unsigned dies_after;
+	bool resets;
 	bool doubtful;
 	unsigned write_faults;
 	bool faulty;

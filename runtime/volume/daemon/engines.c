@@ -227,6 +227,21 @@ static int keep_from_readers(struct volumed *d, struct volumed_engine *engine)
 	return error;
 }
 
+/* Others whose connection was lost answer again, and have what this one lacks. */
+static int bring_others(struct volumed *d, const struct volumed_engine *engine)
+{
+	int error = 0;
+
+	for (unsigned i = 0; i < d->engine_count && !error; i++) {
+		struct volumed_engine *other = &d->engines[i];
+
+		if (other != engine && volumed_engine_in(other) && other->answers && !other->current &&
+		    !has_forgotten(d, other))
+			error = volumed_engine_bring(d, other);
+	}
+	return error;
+}
+
 /* Clients are kept off by a new epoch, of which they learn by a call, until blocks are equal: what this
  * engine lacks others have, or nobody. Where the map does not count without this engine, it may with it. */
 static int accept(struct volumed *d, struct volumed_engine *engine)
@@ -234,6 +249,8 @@ static int accept(struct volumed *d, struct volumed_engine *engine)
 	int error = volumed_map_push(d);
 
 	if (!error || error == -EAGAIN)
+		error = bring_others(d, engine);
+	if (!error)
 		error = volumed_engine_bring(d, engine);
 	if (error)
 		return error;
