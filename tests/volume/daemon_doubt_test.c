@@ -115,6 +115,28 @@ static void test_an_engine_in_doubt_is_compared_with_all(void **state)
 	check_all(&writer);
 }
 
+/* One that joins starts again with nothing, when a part is copied. */
+static void test_what_was_copied_is_copied_again(void **state)
+{
+	(void)state;
+	begin_written(3);
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0); /* else all is compared in the end */
+	array.engines[1].dead = true;
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	stand_in_restart(&array.engines[1], true);
+	while (d->copy.task != VOLUMED_JOIN || d->copy.level.copied < 4) {
+		clock_ms += 10;
+		(void)volumed_step(d);
+	}
+	stand_in_restart(&array.engines[1], true);
+	array.engines[1].resets = true;
+	volumed_heartbeat(d);
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	check_all(&writer);
+}
+
 static void test_what_an_engine_in_doubt_has_no_room_for_it_does_not_have(void **state)
 {
 	u32 vbas[2];
@@ -270,6 +292,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_an_engine_in_doubt_is_compared_with_all),
+		CASE(test_what_was_copied_is_copied_again),
 		CASE(test_an_engine_in_doubt_stays_if_the_other_has_a_new_disk),
 		CASE(test_the_only_engine_left_stays_in_doubt),
 		CASE(test_an_engine_in_doubt_is_compared_once),

@@ -47,6 +47,15 @@ int volumed_engine_note(struct volumed *d, const struct nvme_volume_engine *info
 	return 0;
 }
 
+/* What was copied to an engine that has started again since may be lost: all is compared once more. */
+static void note_start(struct volumed *d, const struct volumed_engine *engine)
+{
+	bool joins = d->copy.task == VOLUMED_JOIN && engine == &d->engines[d->copy.engine];
+
+	if (d->copy.task != VOLUMED_REBUILD && (joins || volumed_engine_in(engine)))
+		volumed_copy_end(d);
+}
+
 bool volumed_engine_ask(struct volumed *d, struct volumed_engine *engine)
 {
 	struct nvme_volume_engine_status status = { .map_epoch = 0 };
@@ -62,6 +71,8 @@ bool volumed_engine_ask(struct volumed *d, struct volumed_engine *engine)
 	engine->answers = result == 0;
 	if (engine->answers) {
 		engine->accepted = engine->accepted && status.has_map; /* else it has started again */
+		if (!status.has_map)
+			note_start(d, engine);
 		engine->status = status;
 		engine->misses = 0;
 		engine->current = engine->current && status.map_epoch == d->epoch;
