@@ -140,9 +140,48 @@ static void test_too_many_reports(void **state)
 	assert_int_equal(d->damage_count, 0);
 }
 
+/* The only replica of a dead writer's last write cannot be read: it was not acknowledged. */
+static void test_what_was_not_acknowledged_is_given_up(void **state)
+{
+	u64 version;
+
+	(void)state;
+	begin_written(3);
+	write_one(VBA, 1, 55);
+	version = replica(VBA, 1)->version;
+	replica(VBA, 1)->bad = true;
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
+	assert_false(replica(VBA, 1)->bad);
+	assert_true(replica(VBA, 0)->version > version);
+	check_all(&writer);
+}
+
+/* While blocks are copied, a replica that lacks one says nothing of it. */
+static void test_what_was_acknowledged_is_not_given_up(void **state)
+{
+	u32 vba = 0, left;
+
+	(void)state;
+	begin_written(3);
+	while (engine_at(writer.vid, vba, 0) != 2 && engine_at(writer.vid, vba, 1) != 2)
+		vba++;
+	left = engine_at(writer.vid, vba, engine_at(writer.vid, vba, 0) == 2);
+	array.engines[left].volumes[writer.vid].blocks[vba].bad = true;
+	array.engines[2].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_true(d->rebuilding);
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), -ENOSPC);
+	assert_true(array.engines[left].volumes[writer.vid].blocks[vba].bad);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_what_was_not_acknowledged_is_given_up, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_what_was_acknowledged_is_not_given_up, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_block_is_repaired, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_well_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_versions_are_not_copied, set_up, tear_down),

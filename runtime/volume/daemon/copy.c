@@ -82,6 +82,7 @@ int volumed_equalize(struct volumed *d, struct volumed_volume *volume)
 					 "volume '%s': engine %u does not answer now; try again in a moment",
 					 volume->info.name, d->engines[i].info.id);
 	fill_level(d, volume, d->table, volume->from, &level);
+	level.settled = !d->rebuilding && !level.live;
 	error = run(&level);
 	d->counts.equalized += level.copied;
 	return error;

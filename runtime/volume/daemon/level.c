@@ -177,7 +177,7 @@ static u64 repair_version(const struct volumed_level *level, u64 highest)
 {
 	u32 epoch = (u32)(highest >> NVME_VOLUME_VERSION_EPOCH);
 
-	if (level->from || (level->live && epoch >= level->live))
+	if (!level->settled && (level->from || (level->live && epoch >= level->live)))
 		return 0;
 	return epoch & 1 ? (u64)(epoch + 1) << NVME_VOLUME_VERSION_EPOCH : highest + 1;
 }
@@ -214,6 +214,54 @@ static int read_block(const struct volumed_level *level, u64 at, const struct vo
 	return status;
 }
 
+/* The engine of a replica that has another version than the newest, the greatest, which is *@version; NULL:
+ * none has, or a negative *@status. */
+static struct volume_engine_link *find_older(const struct volumed_level *level, u64 at, u64 *version,
+					     int *status)
+{
+	struct volume_engine_link *found = NULL;
+	u32 vba = (u32)(level->base + at);
+
+	*version = 0;
+	for (u32 i = 0; i < level->replicas && *status >= 0; i++) {
+		u32 engine = engine_at(level, vba, i);
+		struct volume_engine_link *link =
+			engine < NVME_VOLUME_MOST_ENGINES ? level->links[engine] : NULL;
+		u64 has = 0;
+
+		if (!link || level->versions[i][at] == level->best[at])
+			continue;
+		*status =
+			volume_engine_version(link, level->vid, vba, &has); /* it may not have been listed */
+		if (!found || has > *version) {
+			found = link;
+			*version = has;
+		}
+	}
+	return *status < 0 ? NULL : found;
+}
+
+/* The newest version cannot be read, and was not acknowledged. */
+static int fall_back(struct volumed_level *level, u64 at)
+{
+	_Alignas(16) u8 data[NVME_VOLUME_BLOCK_BYTES];
+	struct volume_block block = { .vid = level->vid, .vba = (u32)(level->base + at), .map = level->map };
+	int status = 0;
+	struct volume_engine_link *link = find_older(level, at, &block.version, &status);
+	bool nothing = !block.version;
+
+	if (!link)
+		return status < 0 ? status : judge(level, block.vba, NVME_STATUS_UNRECOVERED_READ);
+	if (!nothing)
+		status = volume_engine_read(link, &block, data);
+	if (status)
+		return judge(level, block.vba, status);
+	block.version = repair_version(level, level->best[at]);
+	for (u32 i = 0; i < level->replicas && status >= 0; i++)
+		status = put(level, engine_at(level, block.vba, i), &block, nothing ? NULL : data);
+	return status;
+}
+
 /* Write the newest version of a block to the replicas that lack it. */
 static int copy_block(struct volumed_level *level, u64 at, u64 highest)
 {
@@ -231,6 +279,8 @@ static int copy_block(struct volumed_level *level, u64 at, u64 highest)
 	if (!trimmed)
 		status = read_block(level, at, &block, data);
 	level->changed |= status == NVME_STATUS_VOLUME_OLD_VERSION && is_to_be_listed(level, at);
+	if (status == NVME_STATUS_UNRECOVERED_READ && level->settled)
+		return fall_back(level, at);
 	if (status)
 		return judge(level, block.vba, status);
 	block.version = version;

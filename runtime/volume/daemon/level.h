@@ -20,6 +20,10 @@
  * over, is repaired: what the others have is written to all as the first version of the even epoch behind
  * v's, which no writer has: above v, below all of later leases. One of the present lease is left: its writer
  * is about to write it everywhere.
+ *
+ * Why a version that cannot be read any more does not keep a volume from its next writer. Where each replica
+ * has all that was acknowledged (@settled), one that has an older version shows that the newest was not; what
+ * that replica has is repaired in the same way.
  */
 #ifndef WEIR_VOLUMED_LEVEL_H
 #define WEIR_VOLUMED_LEVEL_H
@@ -42,6 +46,7 @@ enum { VOLUMED_SLICE = 1 << 22 }; /* blocks that are compared at a time */
  * @from: versions below are the same already
  * @later: versions from there on are compared again in the end, with clients kept off; ~0: none are
  * @live: lease epoch of a writer that may be at work; 0: none
+ * @settled: no writer is at work, and no replica lacks what was acknowledged
  * @map: epoch for commands
  * @base: first block of the slice
  * @engine, @cursor: whose list is read, from where on
@@ -63,6 +68,7 @@ struct volumed_level {
 	u64 from;
 	u64 later;
 	u32 live;
+	bool settled;
 	u32 map;
 	u64 base;
 	unsigned engine;
@@ -78,7 +84,7 @@ struct volumed_level {
 	u64 copied;
 };
 
-/** volumed_level_begin() - of @level its first thirteen members are set; 0 or a negative errno with a
+/** volumed_level_begin() - of @level the members before @base are set; 0 or a negative errno with a
  * sentence
  */
 int volumed_level_begin(struct volumed_level *level);
