@@ -137,6 +137,25 @@ static void test_what_was_copied_is_copied_again(void **state)
 	check_all(&writer);
 }
 
+/* The one that was to stay fails: the other one goes once there is somebody else. */
+static void test_the_last_engine_does_not_leave(void **state)
+{
+	(void)state;
+	begin_written(2);
+	do_call("engine_remove", json_pack("{s:i}", "id", (int)d->engines[0].info.id), 0);
+	array.engines[1].dead = true;
+	for (unsigned i = 0; i < 100 * VOLUMED_HEARTBEAT_MS; i++) {
+		clock_ms += 1;
+		(void)volumed_step(d);
+	}
+	assert_int_equal(d->counts.taken_out, 1);
+	assert_true(volumed_engine_in(&d->engines[0]) && d->counted);
+	stand_in_restart(&array.engines[1], true);
+	settle();
+	assert_int_equal(d->engine_count, 1);
+	assert_int_equal(d->counts.taken_in, 1);
+}
+
 static void test_what_an_engine_in_doubt_has_no_room_for_it_does_not_have(void **state)
 {
 	u32 vbas[2];
@@ -293,6 +312,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_an_engine_in_doubt_is_compared_with_all),
 		CASE(test_what_was_copied_is_copied_again),
+		CASE(test_the_last_engine_does_not_leave),
 		CASE(test_an_engine_in_doubt_stays_if_the_other_has_a_new_disk),
 		CASE(test_the_only_engine_left_stays_in_doubt),
 		CASE(test_an_engine_in_doubt_is_compared_once),

@@ -102,7 +102,8 @@ static int list_blocks(struct stand_in *engine, const struct nvme_sqe *sqe, stru
 				(struct nvme_volume_entry){ at | (block->trimmed ? 1ull << 32 : 0),
 							    block->version };
 	}
-	list->next = engine->lists_again ? sqe->cdw11 : at == end ? ~0ull : at;
+	list->next = engine->lists_again || engine->lists_later ? sqe->cdw11 : at == end ? ~0ull : at;
+	engine->lists_later -= engine->lists_later != 0;
 	return 0;
 }
 

@@ -39,7 +39,7 @@ struct stand_in_volume {
  * @failed: nothing becomes durable any more: it refuses flushes and maps
  * @has_map: it was given one since it started
  * @full: it has no room for blocks that it does not have
- * @lists_again: each page of its lists says that the next one is the same
+ * @lists_again: each page of its lists says that the next one is the same; @lists_later: so many do
  */
 struct stand_in {
 	bool dead;
@@ -52,6 +52,7 @@ struct stand_in {
 	bool has_map;
 	bool full;
 	bool lists_again;
+	unsigned lists_later;
 	u32 last_vid;
 	struct nvme_volume_map map;
 	u32 *table;

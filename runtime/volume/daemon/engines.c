@@ -413,16 +413,22 @@ int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info,
 	return error ? error : volumed_engine_bring(d, engine);
 }
 
+unsigned volumed_engines_staying(const struct volumed *d)
+{
+	unsigned in = 0;
+
+	for (unsigned i = 0; i < d->engine_count; i++)
+		in += volumed_engine_in(&d->engines[i]) && !d->engines[i].leaving;
+	return in;
+}
+
 int volumed_engine_remove(struct volumed *d, u32 id)
 {
 	struct volumed_engine *engine = volumed_engine_of(d, id);
-	unsigned in = 0;
 
 	if (!engine)
 		return -ENOENT;
-	for (unsigned i = 0; i < d->engine_count; i++)
-		in += volumed_engine_in(&d->engines[i]) && !d->engines[i].leaving;
-	if (in == 1 && volumed_engine_in(engine))
+	if (volumed_engines_staying(d) == 1 && volumed_engine_in(engine))
 		return weir_fail(EBUSY, "engine %u is the last one of the array", id);
 	engine->leaving = true;
 	return 0;

@@ -13,6 +13,7 @@
 enum {
 	STEP_BLOCKS = 1,       /* copied at most in a step: clients wait for it with their calls */
 	STEP_COMPARED = 65536, /* compared at most */
+	MOST_WAITS = 10000,    /* for one block of a list */
 	SOURCE_TRIMMED = 0x80,
 };
 
@@ -55,7 +56,7 @@ static int begin_slice(struct volumed_level *level, u64 base)
 	volumed_level_end(level);
 	level->base = base;
 	level->engine = 0;
-	level->cursor = level->at = 0;
+	level->cursor = level->at = level->waits = 0;
 	level->listed = level->changed = false;
 	level->best = map_words(VOLUMED_SLICE * sizeof(u64));
 	level->source = map_words(VOLUMED_SLICE);
@@ -126,7 +127,9 @@ static int list_step(struct volumed_level *level)
 				 status);
 	if (status) /* it was deleted */
 		list = (struct nvme_volume_list){ .next = ~0ull };
-	if (list.next <= level->cursor)
+	/* A block that is being written stops a list until it is settled. */
+	level->waits = list.next == level->cursor ? level->waits + 1 : 0;
+	if (list.next < level->cursor || level->waits > MOST_WAITS)
 		return weir_fail(
 			EIO,
 			"volume %u: the map's engine %u lists blocks without an end: page %#llx is to "

@@ -49,7 +49,7 @@ enum { VOLUMED_SLICE = 1 << 22 }; /* blocks that are compared at a time */
  * @settled: no writer is at work, and no replica lacks what was acknowledged
  * @map: epoch for commands
  * @base: first block of the slice
- * @engine, @cursor: whose list is read, from where on
+ * @engine, @cursor: whose list is read, from where on; @waits: how often it did not go on there
  * @listed: all lists were read
  * @changed: a block was written meanwhile: the slice is compared once more
  * @left: blocks that differ still: an engine has no room for them, or they are damaged wherever they are
@@ -73,6 +73,7 @@ struct volumed_level {
 	u64 base;
 	unsigned engine;
 	u64 cursor;
+	u64 waits;
 	bool listed;
 	bool changed;
 	u64 left;
