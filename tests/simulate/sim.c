@@ -143,7 +143,7 @@ struct sim_task *sim_spawn(struct sim_node *node, void (*run)(void *argument), v
 {
 	unsigned i = 0;
 
-	while (i < TASKS && tasks[i].used && !tasks[i].ended)
+	while (i < TASKS && tasks[i].used && (!tasks[i].ended || tasks[i].joinable))
 		i++;
 	if (i == TASKS)
 		abort();
@@ -193,8 +193,10 @@ void sim_kill(struct sim_node *node)
 	node->incarnation++;
 	node->stalled_until = 0;
 	for (unsigned i = 0; i < TASKS; i++)
-		if (tasks[i].used && tasks[i].node == node)
+		if (tasks[i].used && tasks[i].node == node) {
 			tasks[i].ended = true;
+			tasks[i].joinable = false;
+		}
 }
 
 /* ---- the whole ---- */

@@ -40,6 +40,7 @@ struct sim_node {
 /**
  * struct sim_task - a thread of a node
  * @generation: of its next wake-up; older ones do not count
+ * @joinable: it is not another task before it was joined
  * @woken: a wake-up is under way
  * @condition: what it waits for, as of pthread_cond_wait()
  */
@@ -51,6 +52,7 @@ struct sim_task {
 	u64 generation;
 	bool used;
 	bool ended;
+	bool joinable;
 	bool woken;
 	const void *condition;
 };

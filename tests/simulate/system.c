@@ -72,12 +72,15 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 			  void *argument)
 {
 	struct thread *made = malloc(sizeof(*made));
+	struct sim_task *task;
 
 	(void)attributes;
 	if (!made)
 		abort();
 	*made = (struct thread){ run, argument };
-	*thread = (pthread_t)(uintptr_t)sim_spawn(sim.current->node, run_thread, made);
+	task = sim_spawn(sim.current->node, run_thread, made);
+	task->joinable = true;
+	*thread = (pthread_t)(uintptr_t)task;
 	return 0;
 }
 
@@ -91,6 +94,7 @@ int __wrap_pthread_join(pthread_t thread, void **result)
 		sim_sleep(SIM_S);
 		sim.current->condition = NULL;
 	}
+	task->joinable = false;
 	return 0;
 }
 
