@@ -115,6 +115,42 @@ static void test_an_engine_in_doubt_is_compared_with_all(void **state)
 	check_all(&writer);
 }
 
+/* Both were not closed in order, and the second one has lost a block. */
+static void test_of_two_in_doubt_none_is_taken_out(void **state)
+{
+	(void)state;
+	begin_written(2);
+	array.engines[1].volumes[1].blocks[3] = (struct stand_in_block){ .version = 0 };
+	stand_in_restart(&array.engines[1], false);
+	array.engines[1].doubtful = array.engines[1].resets = true;
+	doubt(0);
+	settle();
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
+static void die_when_asked(struct stand_in_array *of, u32 opcode, unsigned engine)
+{
+	if (opcode == NVME_ADMIN_VOLUME_GET && engine == 0)
+		of->engines[0].dead = true;
+}
+
+/* One that does not say whether it has its volumes has not forgotten them. */
+static void test_an_engine_that_is_silent_has_not_forgotten(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[0].resets = true;
+	array.on_command = die_when_asked;
+	volumed_heartbeat(d);
+	array.on_command = NULL;
+	assert_true(array.engines[0].dead);
+	array.engines[0].dead = false;
+	settle();
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
 /* One that joins starts again with nothing, when a part is copied. */
 static void test_what_was_copied_is_copied_again(void **state)
 {
@@ -311,6 +347,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_an_engine_in_doubt_is_compared_with_all),
+		CASE(test_of_two_in_doubt_none_is_taken_out),
+		CASE(test_an_engine_that_is_silent_has_not_forgotten),
 		CASE(test_what_was_copied_is_copied_again),
 		CASE(test_the_last_engine_does_not_leave),
 		CASE(test_an_engine_in_doubt_stays_if_the_other_has_a_new_disk),

@@ -159,7 +159,8 @@ int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine)
 }
 
 /* One that is in, and has another map than it was given, has started again: with all that it had? A volume
- * that it lacks, and has known, was deleted by a call that failed elsewhere. */
+ * that it lacks, and has known, was deleted by a call that failed elsewhere. One that does not say is asked
+ * again. */
 static bool has_forgotten(struct volumed *d, struct volumed_engine *engine)
 {
 	for (size_t i = 0; i < d->volume_count; i++) {
@@ -168,6 +169,10 @@ static bool has_forgotten(struct volumed *d, struct volumed_engine *engine)
 		int status = volume_engine_get(engine->link, info->vid, &there);
 		bool lacks = status == NVME_STATUS_VOLUME_UNKNOWN || (!status && there.vid != info->vid);
 
+		if (status < 0) {
+			engine->answers = false;
+			return false;
+		}
 		if (lacks && engine->status.last_vid >= info->vid)
 			continue;
 		if (status || lacks || strcmp(there.name, info->name) != 0)
@@ -202,25 +207,26 @@ unsigned volumed_others_failed(const struct volumed *d, const struct volumed_eng
 	return count;
 }
 
-/* The same, once all of them were asked: one that has started again since may have a new disk. */
+/* One that was not closed in order may lack what it acknowledged. */
+static bool is_doubtful(const struct volumed_engine *engine)
+{
+	return volumed_engine_in(engine) && engine->status.doubtful && !engine->accepted;
+}
+
+/* The same, once all of them were asked: one that has started again since may have a new disk, or lack what
+ * it acknowledged. */
 static unsigned others_failed_now(struct volumed *d, const struct volumed_engine *engine)
 {
-	unsigned forgotten = 0;
+	unsigned lacking = 0;
 
 	for (unsigned i = 0; i < d->engine_count; i++) {
 		struct volumed_engine *other = &d->engines[i];
 
 		if (other != engine && volumed_engine_in(other) && volumed_engine_ask(d, other) &&
 		    !other->current)
-			forgotten += has_forgotten(d, other);
+			lacking += has_forgotten(d, other) || (other->answers && is_doubtful(other));
 	}
-	return volumed_others_failed(d, engine) + forgotten;
-}
-
-/* One that was not closed in order may lack what it acknowledged. */
-static bool is_doubtful(const struct volumed_engine *engine)
-{
-	return volumed_engine_in(engine) && engine->status.doubtful && !engine->accepted;
+	return volumed_others_failed(d, engine) + lacking;
 }
 
 /* It has not got all that it lacks. What it has no room for it says that it does not have, in a map that is
@@ -238,7 +244,8 @@ static int keep_from_readers(struct volumed *d, struct volumed_engine *engine)
 	return error;
 }
 
-/* Others whose connection was lost answer again, and have what this one lacks. */
+/* Others whose connection was lost answer again, and have what this one lacks; one that does not answer may
+ * have it, as long as it is in. */
 static int bring_others(struct volumed *d, const struct volumed_engine *engine)
 {
 	int error = 0;
@@ -246,8 +253,14 @@ static int bring_others(struct volumed *d, const struct volumed_engine *engine)
 	for (unsigned i = 0; i < d->engine_count && !error; i++) {
 		struct volumed_engine *other = &d->engines[i];
 
-		if (other != engine && volumed_engine_in(other) && other->answers && !other->current &&
-		    !has_forgotten(d, other))
+		if (other == engine || !volumed_engine_in(other) || other->current)
+			continue;
+		if (!other->answers)
+			error = weir_fail(EAGAIN,
+					  "engine %u may lack what engine %u has, which does not answer: "
+					  "start it again",
+					  engine->info.id, other->info.id);
+		else if (!has_forgotten(d, other))
 			error = volumed_engine_bring(d, other);
 	}
 	return error;
@@ -257,11 +270,12 @@ static int bring_others(struct volumed *d, const struct volumed_engine *engine)
  * engine lacks others have, or nobody. Where the map does not count without this engine, it may with it. */
 static int accept(struct volumed *d, struct volumed_engine *engine)
 {
-	int error = volumed_map_push(d);
+	int error = bring_others(d, engine);
 
+	if (error)
+		return error;
+	error = volumed_map_push(d);
 	if (!error || error == -EAGAIN)
-		error = bring_others(d, engine);
-	if (!error)
 		error = volumed_engine_bring(d, engine);
 	if (error)
 		return error;
@@ -274,6 +288,8 @@ int volumed_engine_return(struct volumed *d, struct volumed_engine *engine)
 {
 	if (volumed_engine_in(engine) && has_forgotten(d, engine))
 		return volumed_take_out(d, engine);
+	if (!engine->answers)
+		return -ENOTCONN; /* with the link's sentence */
 	if (!is_doubtful(engine))
 		return volumed_engine_bring(d, engine);
 	return volumed_engine_spared(d, others_failed_now(d, engine), 1) ? volumed_take_out(d, engine)
