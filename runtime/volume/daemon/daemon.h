@@ -209,8 +209,8 @@ int volumed_each_in(struct volumed *d, int (*call)(struct volume_engine_link *li
 		    const void *argument, int accepts, const char *what);
 /** volumed_engine_add() - an engine for the array, which joins when it has its blocks */
 int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info, bool spare, u32 *id);
-/** volumed_engines_staying() - how many are in, and are not to leave */
-unsigned volumed_engines_staying(const struct volumed *d);
+/** volumed_engines_remaining() - how many are in, and are not to leave */
+unsigned volumed_engines_remaining(const struct volumed *d);
 /** volumed_engine_remove() - an engine leaves when others have its blocks */
 int volumed_engine_remove(struct volumed *d, u32 id);
 

@@ -429,7 +429,7 @@ int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info,
 	return error ? error : volumed_engine_bring(d, engine);
 }
 
-unsigned volumed_engines_staying(const struct volumed *d)
+unsigned volumed_engines_remaining(const struct volumed *d)
 {
 	unsigned in = 0;
 
@@ -444,7 +444,7 @@ int volumed_engine_remove(struct volumed *d, u32 id)
 
 	if (!engine)
 		return -ENOENT;
-	if (volumed_engines_staying(d) == 1 && volumed_engine_in(engine))
+	if (volumed_engines_remaining(d) == 1 && volumed_engine_in(engine))
 		return weir_fail(EBUSY, "engine %u is the last one of the array", id);
 	engine->leaving = true;
 	return 0;
