@@ -3,9 +3,9 @@
  * nvme_volume.h: commands of an engine, which keeps volumes on the storage that it is in front of.
  *
  * Owns: what clients, engines and the daemon of an array say to one another by NVMe commands: fields that an
- * engine adds to Read, Write, Write Zeroes and Dataset Management, its vendor specific admin commands with
- * their data, its status codes. Words are little-endian, as in nvme.h. Source: GNStor, section 4; what the
- * paper leaves open (epochs, versions) is weir's own.
+ * engine adds to Read, Write, Write Zeroes, Flush and Dataset Management, its vendor specific admin commands
+ * with their data, its status codes. Words are little-endian, as in nvme.h. Source: GNStor, section 4; what
+ * the paper leaves open (epochs, versions) is weir's own.
  *
  * I/O commands to an engine are to namespace 1, whose logical blocks have 4096 bytes:
  *
@@ -14,7 +14,8 @@
  *   client: lease epoch from bit NVME_VOLUME_VERSION_EPOCH on, below it what it counts. Of a Read of client
  * 0: the version that is wanted, refused with NVME_STATUS_VOLUME_OLD_VERSION where another is here; 0: any.
  * - CDW14: lease epoch, of a command that changes blocks; else 0.
- * - CDW15: map epoch.
+ * - CDW15: map epoch, of a Flush too. A Flush of client 0 needs none: it is then of what this engine has, and
+ *   not of what clients have written to it before it was started again.
  *
  * One command lies in one stripe unit of its volume.
  */

@@ -96,7 +96,7 @@ static u32 check_who(const struct weir_engine *engine, const struct engine_volum
 	return status || !access->changes ? status : check_lease(volume, access);
 }
 
-static u32 check(const struct weir_engine *engine, const struct weir_engine_access *access)
+static u32 check_access(const struct weir_engine *engine, const struct weir_engine_access *access)
 {
 	const struct engine_volume *volume = engine_volume_find(engine, access->vid);
 	u32 status;
@@ -116,7 +116,19 @@ static u32 check(const struct weir_engine *engine, const struct weir_engine_acce
 	return check_placement(engine, volume, access);
 }
 
-u32 weir_engine_admit(struct weir_engine *engine, const struct weir_engine_access *access)
+/* An engine that was started again may have lost what a flush is to cover, until a map says that what it
+ * lacks was written once more. */
+static u32 check_flush(const struct weir_engine *engine, const struct weir_engine_access *access)
+{
+	if (access->client == NVME_VOLUME_MANAGER)
+		return NVME_STATUS_SUCCESS;
+	return engine->has_map
+		       ? check_epoch(access->map_epoch, engine->map.epoch, NVME_STATUS_VOLUME_STALE_MAP)
+		       : NVME_STATUS_VOLUME_NO_MAP;
+}
+
+static u32 admitted(struct weir_engine *engine, const struct weir_engine_access *access,
+		    u32 (*check)(const struct weir_engine *, const struct weir_engine_access *))
 {
 	u32 status;
 
@@ -125,6 +137,16 @@ u32 weir_engine_admit(struct weir_engine *engine, const struct weir_engine_acces
 	engine->status.refused += status != 0;
 	engine_unlock(engine);
 	return status;
+}
+
+u32 weir_engine_admit(struct weir_engine *engine, const struct weir_engine_access *access)
+{
+	return admitted(engine, access, check_access);
+}
+
+u32 weir_engine_admit_flush(struct weir_engine *engine, const struct weir_engine_access *access)
+{
+	return admitted(engine, access, check_flush);
 }
 
 u32 engine_still(const struct weir_engine *engine, u32 vid, u64 epochs)

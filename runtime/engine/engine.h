@@ -73,6 +73,14 @@ struct weir_engine_access {
  */
 u32 weir_engine_admit(struct weir_engine *engine, const struct weir_engine_access *access);
 
+/**
+ * weir_engine_admit_flush() - whether a flush may do what it says
+ *
+ * Any thread. Its client is asked for the epoch of its map alone; the manager for nothing. Return: 0,
+ * NVME_STATUS_VOLUME_NO_MAP or VOLUME_STALE_MAP.
+ */
+u32 weir_engine_admit_flush(struct weir_engine *engine, const struct weir_engine_access *access);
+
 /** weir_engine_epochs() - for struct weir_io.epochs: under which epochs a command was admitted */
 static inline u64 weir_engine_epochs(const struct weir_engine_access *access)
 {

@@ -38,27 +38,18 @@ static bool is_volume(const struct nvme_volume *volume)
 	       memchr(volume->name, 0, sizeof(volume->name)) && volume->lease_client <= NVME_VOLUME_MOST;
 }
 
-/* A volume that is changed keeps its lease, unless a newer one is given; of what becomes shorter, the end
- * goes. */
+/* A volume that is changed keeps its lease, unless a newer one is given, and its length, unless it grows: an
+ * older command may be carried out once more, late, by a connection that is no more. */
 static void change(struct engine_volume *volume, const struct nvme_volume *to)
 {
 	struct nvme_volume was = volume->is;
 
 	volume->is = *to;
+	if (to->blocks < was.blocks)
+		volume->is.blocks = was.blocks;
 	if (to->lease_epoch < was.lease_epoch) {
 		volume->is.lease_epoch = was.lease_epoch;
 		volume->is.lease_client = was.lease_client;
-	}
-}
-
-static void cut(struct weir_engine *engine, const struct nvme_volume *volume)
-{
-	for (u64 i = 0; i < engine->table.buckets * ENGINE_BUCKET; i++) {
-		struct engine_slot *slot = &engine->table.slots[i];
-		const struct engine_header *header = &engine->headers[slot->index];
-
-		if (slot->index != ENGINE_NONE && header->vid == volume->vid && header->vba >= volume->blocks)
-			engine_drop(engine, slot);
 	}
 }
 
@@ -80,8 +71,6 @@ u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volu
 		/* another stripe unit would have all blocks elsewhere */
 		if (at->is.unit_log2 != volume->unit_log2)
 			return refuse(NVME_STATUS_INVALID_FIELD);
-		if (volume->blocks < at->is.blocks)
-			cut(engine, volume);
 		change(at, volume);
 		return NVME_STATUS_SUCCESS;
 	}

@@ -130,6 +130,8 @@ static u32 admit(struct weir_engine *engine, const struct sim_message *message, 
 					     .map_epoch = message->sqe.cdw15 };
 
 	weir_engine_slba(slba_of(message), &access);
+	if (opcode == NVME_OPCODE_FLUSH)
+		return weir_engine_admit_flush(engine, &access);
 	status = weir_engine_admit(engine, &access);
 	io->offset_bytes = weir_engine_offset(access.vid, access.vba);
 	io->bytes = access.blocks << NVME_VOLUME_BLOCK_LOG2;
@@ -154,7 +156,7 @@ static enum weir_io_kind kind_of(u32 opcode)
 static struct request *begin(struct engine_node *node, struct sim_message *message)
 {
 	struct request *request = calloc(1, sizeof(*request));
-	u32 opcode = message->sqe.cdw0 & KIND, status = 0;
+	u32 opcode = message->sqe.cdw0 & KIND, status;
 
 	if (!request)
 		abort();
@@ -164,8 +166,7 @@ static struct request *begin(struct engine_node *node, struct sim_message *messa
 							     opcode != NVME_OPCODE_DSM &&
 							     (message->sqe.cdw12 & NVME_RW_FUA),
 					.done = request_done };
-	if (opcode != NVME_OPCODE_FLUSH)
-		status = admit(node->engine, message, &request->io);
+	status = admit(node->engine, message, &request->io);
 	if (status) {
 		answer(message, status);
 		free(request);

@@ -41,6 +41,14 @@ u32 virtual_engine_admit(struct virtual_request *request, const struct nvme_sqe 
 	return NVME_STATUS_SUCCESS;
 }
 
+u32 virtual_engine_admit_flush(const struct virtual_request *request, const struct nvme_sqe *sqe)
+{
+	struct weir_engine_access access = { .host = host_of(request), .map_epoch = sqe->cdw15 };
+
+	weir_engine_slba((u64)sqe->cdw11 << 32 | sqe->cdw10, &access);
+	return weir_engine_admit_flush(request->thread->controller->options.engine, &access);
+}
+
 void virtual_engine_keep(struct virtual_request *request, const struct nvme_sqe *sqe)
 {
 	request->io.version = (u64)sqe->cdw3 << 32 | sqe->cdw2;

@@ -107,14 +107,15 @@ static u32 decide_ranges(struct virtual_request *request, const struct nvme_sqe 
 	return find_data(request, sqe, (u64)request->ranges * 16);
 }
 
-static u32 decide_flush(struct virtual_request *request)
+static u32 decide_flush(struct virtual_request *request, const struct nvme_sqe *sqe)
 {
 	request->io.kind = WEIR_IO_FLUSH;
 	request->io.force_unit_access = false;
 	request->io.offset_bytes = 0;
 	request->io.bytes = 0;
 	request->io.iov_count = 0;
-	return NVME_STATUS_SUCCESS;
+	return request->thread->controller->options.engine ? virtual_engine_admit_flush(request, sqe)
+							   : NVME_STATUS_SUCCESS;
 }
 
 static u32 decide_common(const struct virtual_request *request, const struct nvme_sqe *sqe)
@@ -138,7 +139,7 @@ static u32 decide(struct virtual_request *request, const struct nvme_sqe *sqe)
 	if (status)
 		return status;
 	switch (request->opcode) {
-	case NVME_OPCODE_FLUSH: status = decide_flush(request); break;
+	case NVME_OPCODE_FLUSH: status = decide_flush(request, sqe); break;
 	case NVME_OPCODE_WRITE_ZEROES: status = decide_zeroes(request, sqe); break;
 	case NVME_OPCODE_DSM: status = decide_ranges(request, sqe); break;
 	default: status = decide_transfer(request, sqe); break;

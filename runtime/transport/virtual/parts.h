@@ -137,6 +137,8 @@ bool virtual_io_start(struct virtual_request *request);
 u32 virtual_engine_admit(struct virtual_request *request, const struct nvme_sqe *sqe, u64 blocks);
 /** virtual_engine_keep() - of Dataset Management: what is needed when its ranges are known */
 void virtual_engine_keep(struct virtual_request *request, const struct nvme_sqe *sqe);
+/** virtual_engine_admit_flush() - ask the engine about a flush; an NVMe status */
+u32 virtual_engine_admit_flush(const struct virtual_request *request, const struct nvme_sqe *sqe);
 /** virtual_engine_admit_range() - ask the engine about a range; an NVMe status */
 u32 virtual_engine_admit_range(const struct virtual_request *request, u64 slba, u64 blocks);
 /** virtual_engine_range() - where the range is, and under which epochs it changes */
