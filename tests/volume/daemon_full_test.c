@@ -21,6 +21,7 @@ static void test_an_engine_that_fails_writes_goes(void **state)
 	volumed_heartbeat(d);
 	assert_int_equal(d->counts.taken_out, 1);
 	assert_false(volumed_engine_in(&d->engines[1]));
+	assert_int_equal(array.engines[1].map.epoch, d->epoch); /* it refuses who has the map of before */
 	settle();
 	assert_int_equal(d->counts.taken_in, 1); /* it has room again */
 	check_all(&writer);

@@ -116,6 +116,15 @@ static const char *why_out(const struct volumed_engine *engine)
 					   : "has started again, and may lack blocks";
 }
 
+/* An engine that is out and answers: it would serve readers of the map before, who have not asked for the
+ * next one yet. Where that one does not count yet, it may be put back, and has to know what it lacks. */
+static void shut_out(struct volumed *d, struct volumed_engine *engine)
+{
+	if (d->counted)
+		(void)give(d, (unsigned)(engine - d->engines));
+	engine->answers = engine->current = false; /* until it has what was written since */
+}
+
 /*
  * A spare has no blocks, so that it may come in at once: it answers reads of what it lacks with "not here".
  *
@@ -125,6 +134,7 @@ static const char *why_out(const struct volumed_engine *engine)
 int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
 {
 	struct volumed_engine *spare = find_spare(d);
+	bool serves = engine->answers && engine->current;
 	int error;
 
 	if (count_in(d) == 1)
@@ -150,6 +160,8 @@ int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
 	d->failed++;
 	d->counts.taken_out++;
 	error = volumed_map_push(d);
+	if (serves)
+		shut_out(d, engine);
 	(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0); /* it waits until the map counts */
 	return error;
 }
