@@ -18,12 +18,19 @@
 #include <unistd.h>
 
 #include "../backend/error.h"
+#include "../transport/fabrics/tls.h"
 
 enum { NAME_BYTES = 280, FIRST_BYTES = 4096, BACKLOG = 1024 };
 
-/** struct weir_rpc - @line: @used of @room bytes that were received and not taken yet */
+/**
+ * struct weir_rpc - @line: @used of @room bytes that were received and not taken yet
+ * @tls: NULL: nothing is encrypted; @handshaking: a server's handshake is under way; @host: whom it proved
+ */
 struct weir_rpc {
 	int socket;
+	struct weir_tls *tls;
+	bool handshaking;
+	char host[NVME_NQN_BYTES];
 	char name[NAME_BYTES];
 	char *line;
 	size_t used;
@@ -154,11 +161,92 @@ int weir_rpc_of(int socket, const char *name, struct weir_rpc **out)
 	return 0;
 }
 
-int weir_rpc_open(const char *address, unsigned ms, struct weir_rpc **out)
+static int handshake(struct weir_rpc *rpc, const struct weir_rpc_identity *identity, uint64_t end_ms)
 {
-	int socket = connect_any(address, now_ms() + ms);
+	bool write = false;
+	int error;
 
-	return socket < 0 ? socket : weir_rpc_of(socket, address, out);
+	while ((error = weir_tls_handshake(rpc->tls, &write)) == -EAGAIN)
+		if (!wait_for(rpc->socket, write ? POLLOUT : POLLIN, end_ms))
+			return weir_fail(ETIMEDOUT,
+					 "daemon \"%s\" does not answer with TLS: is it told --tls-psk?",
+					 rpc->name);
+	if (error == -EACCES)
+		return weir_fail(EACCES, "daemon \"%s\" refuses the TLS key of host %s", rpc->name,
+				 identity->hostnqn);
+	return error ? weir_fail(-error,
+				 "daemon \"%s\" does not answer with TLS: leave out the key, or give it "
+				 "--tls-psk",
+				 rpc->name)
+		     : 0;
+}
+
+static int begin_tls(struct weir_rpc *rpc, const struct weir_rpc_identity *identity, uint64_t end_ms)
+{
+	struct weir_tls_psk psk;
+	struct weir_tls_key key;
+	int error = weir_tls_key_load(identity->file, &key);
+
+	if (error)
+		return error;
+	if (!weir_tls_derive(&key, identity->hostnqn, WEIR_RPC_NQN, &psk))
+		error = weir_fail(EINVAL, "key file %s: host %s gets no key of TLS out of it", identity->file,
+				  identity->hostnqn);
+	else if (!(rpc->tls = weir_tls_client(rpc->socket, &psk)))
+		error = weir_fail(ENOMEM, "daemon \"%s\": no memory for TLS", rpc->name);
+	explicit_bzero(&key, sizeof(key));
+	explicit_bzero(&psk, sizeof(psk));
+	return error ? error : handshake(rpc, identity, end_ms);
+}
+
+int weir_rpc_open(const char *address, const struct weir_rpc_identity *identity, unsigned ms,
+		  struct weir_rpc **out)
+{
+	uint64_t end_ms = now_ms() + ms;
+	struct weir_rpc *rpc;
+	int error = connect_any(address, end_ms);
+
+	if (error >= 0)
+		error = weir_rpc_of(error, address, &rpc);
+	if (error)
+		return error;
+	if (identity && address[0] != '/')
+		error = begin_tls(rpc, identity, end_ms);
+	if (error) {
+		weir_rpc_close(rpc);
+		return error;
+	}
+	*out = rpc;
+	return 0;
+}
+
+int weir_rpc_secure(struct weir_rpc *rpc, weir_tls_find *find, void *of)
+{
+	rpc->tls = weir_tls_server(rpc->socket, find, of);
+	rpc->handshaking = true;
+	return rpc->tls ? 0 : weir_fail(ENOMEM, "%s: no memory for TLS", rpc->name);
+}
+
+/* A server's; it never waits: the few bytes that it sends a socket takes. */
+static int continue_handshake(struct weir_rpc *rpc)
+{
+	char subsystem[NVME_NQN_BYTES];
+	bool write = false;
+	int error = weir_tls_handshake(rpc->tls, &write);
+
+	if (error == -EAGAIN && !write)
+		return error;
+	if (error || !weir_tls_names(weir_tls_identity(rpc->tls), rpc->host, subsystem)) {
+		rpc->broken = true;
+		return weir_fail(EACCES, "%s: its TLS is refused", rpc->name);
+	}
+	rpc->handshaking = false;
+	return 0;
+}
+
+const char *weir_rpc_host(const struct weir_rpc *rpc)
+{
+	return rpc->host[0] ? rpc->host : NULL;
 }
 
 static int listen_at(const struct sockaddr *address, socklen_t bytes)
@@ -218,6 +306,7 @@ void weir_rpc_close(struct weir_rpc *rpc)
 {
 	if (!rpc)
 		return;
+	weir_tls_free(rpc->tls);
 	(void)close(rpc->socket);
 	free(rpc->line);
 	free(rpc);
@@ -228,9 +317,14 @@ int weir_rpc_socket(const struct weir_rpc *rpc)
 	return rpc->socket;
 }
 
-int weir_rpc_pending(const struct weir_rpc *rpc)
+static bool has_line(const struct weir_rpc *rpc)
 {
 	return rpc->used && memchr(rpc->line, '\n', rpc->used) != NULL;
+}
+
+int weir_rpc_pending(const struct weir_rpc *rpc)
+{
+	return has_line(rpc) || (rpc->tls && weir_tls_pending(rpc->tls));
 }
 
 int weir_rpc_broken(const struct weir_rpc *rpc)
@@ -256,15 +350,21 @@ static int grow(struct weir_rpc *rpc)
 	return 0;
 }
 
-/* More of it, where there is more. */
+/* More of it; 0: there is no more. */
 static int receive_some(struct weir_rpc *rpc)
 {
-	int error = grow(rpc);
+	int error = rpc->handshaking ? continue_handshake(rpc) : 0;
+	struct iovec iov;
 	ssize_t got;
 
 	if (error)
+		return error == -EAGAIN ? 0 : error;
+	error = grow(rpc);
+	if (error)
 		return error;
-	got = recv(rpc->socket, rpc->line + rpc->used, rpc->room - rpc->used, 0);
+	iov = (struct iovec){ rpc->line + rpc->used, rpc->room - rpc->used };
+	got = weir_tls_or_recvmsg(rpc->tls, rpc->socket,
+				  &(struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 });
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (got < 0)
@@ -273,7 +373,7 @@ static int receive_some(struct weir_rpc *rpc)
 	if (!got)
 		return weir_fail(ENOTCONN, "daemon \"%s\": the other end closed the connection", rpc->name);
 	rpc->used += (size_t)got;
-	return 0;
+	return 1;
 }
 
 static int take_line(struct weir_rpc *rpc, json_t **message)
@@ -297,16 +397,16 @@ static int take_line(struct weir_rpc *rpc, json_t **message)
 int weir_rpc_receive(struct weir_rpc *rpc, unsigned ms, json_t **message)
 {
 	uint64_t end_ms = now_ms() + ms;
-	int error;
+	int got;
 
-	while (!weir_rpc_pending(rpc)) {
-		if (!wait_for(rpc->socket, POLLIN, end_ms))
-			return -EAGAIN;
-		error = receive_some(rpc);
-		if (error) {
+	while (!has_line(rpc)) {
+		got = receive_some(rpc);
+		if (got < 0) {
 			rpc->broken = true;
-			return error;
+			return got;
 		}
+		if (!got && !wait_for(rpc->socket, POLLIN, end_ms))
+			return -EAGAIN;
 	}
 	return take_line(rpc, message);
 }
@@ -317,7 +417,9 @@ static int send_all(struct weir_rpc *rpc, const char *text, size_t bytes, unsign
 	int error = 0;
 
 	while (bytes && !error) {
-		ssize_t sent = send(rpc->socket, text, bytes, MSG_NOSIGNAL);
+		struct iovec iov = { (void *)(uintptr_t)text, bytes };
+		ssize_t sent = weir_tls_or_sendmsg(rpc->tls, rpc->socket,
+						   &(struct msghdr){ .msg_iov = &iov, .msg_iovlen = 1 });
 
 		if (sent >= 0) {
 			text += sent;

@@ -13,6 +13,8 @@
 
 #include <jansson.h>
 
+#include "../transport/fabrics/tls_key.h"
+
 enum {
 	WEIR_RPC_LINE_BYTES = 1 << 20, /* of a message, at most */
 	WEIR_RPC_PARSE_ERROR = -32700,
@@ -23,14 +25,25 @@ enum {
 
 struct weir_rpc;
 
+/** WEIR_RPC_NQN - in whose name the daemon of any array has TLS; not a subsystem's */
+#define WEIR_RPC_NQN "nqn.2014-08.org.nvmexpress:uuid:5d0c6f0e-7c1b-4f0a-9d3e-2b8a51c4e7f6"
+
+/** struct weir_rpc_identity - who a client is; @file: of the key that proves it (transport/fabrics/tls.h) */
+struct weir_rpc_identity {
+	const char *hostnqn;
+	const char *file;
+};
+
 /**
  * weir_rpc_open() - connect
  * @address: HOST:PORT, [HOST]:PORT, or the path of a socket, which begins with a slash
+ * @identity: for TLS 1.3; NULL: nothing is encrypted, or @address is the path of a socket
  * @ms: what it may take
  *
  * Return: 0 or a negative errno with a sentence.
  */
-int weir_rpc_open(const char *address, unsigned ms, struct weir_rpc **out);
+int weir_rpc_open(const char *address, const struct weir_rpc_identity *identity, unsigned ms,
+		  struct weir_rpc **out);
 /** weir_rpc_of() - the same on @socket, which accept() gave; @name: of whom, in sentences. It owns @socket,
  * on an error too */
 int weir_rpc_of(int socket, const char *name, struct weir_rpc **out);
@@ -40,8 +53,20 @@ int weir_rpc_listen(const char *address);
 void weir_rpc_close(struct weir_rpc *rpc);
 /** weir_rpc_socket() - to poll; a message may have been received already: weir_rpc_pending() */
 int weir_rpc_socket(const struct weir_rpc *rpc);
-/** weir_rpc_pending() - whether weir_rpc_receive() has a whole message without waiting */
+/** weir_rpc_pending() - whether weir_rpc_receive() may have a whole message although the socket has nothing
+ */
 int weir_rpc_pending(const struct weir_rpc *rpc);
+
+/**
+ * weir_rpc_secure() - the other end of a socket that accept() gave begins with TLS
+ * @find, @of: the keys, by identities of hosts and WEIR_RPC_NQN
+ *
+ * Before anything is received. weir_rpc_receive() goes on with the handshake. Return: 0, -ENOMEM or -ENOTSUP
+ * with a sentence.
+ */
+int weir_rpc_secure(struct weir_rpc *rpc, weir_tls_find *find, void *of);
+/** weir_rpc_host() - who the other end has proved to be; NULL: nobody, so far */
+const char *weir_rpc_host(const struct weir_rpc *rpc);
 
 /**
  * weir_rpc_call() - ask for @method and wait for its result
@@ -63,7 +88,8 @@ int weir_rpc_broken(const struct weir_rpc *rpc);
  * @message: out, a new reference
  *
  * Return: 0; -EAGAIN: none came (no sentence); -ENOTCONN: the other end closed it; -EPROTO: the line was no
- * JSON object, and the connection goes on; else a negative errno. With a sentence, but for -EAGAIN.
+ * JSON object, and the connection goes on unless it is broken; else a negative errno. With a sentence, but
+ * for -EAGAIN.
  */
 int weir_rpc_receive(struct weir_rpc *rpc, unsigned ms, json_t **message);
 /** weir_rpc_send() - @message, whose reference is taken, as a line, within @ms; 0 or a negative errno with a

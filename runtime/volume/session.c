@@ -130,6 +130,14 @@ static void say(const struct weir_session *session, const char *what)
 	weir_report("volume \"%s\": %s", session->keys.name, what);
 }
 
+static int connect_daemon(struct weir_session *session)
+{
+	const struct weir_session_keys *keys = &session->keys;
+	const struct weir_rpc_identity identity = { keys->host.nqn, keys->daemon_key };
+
+	return weir_rpc_open(keys->daemon, *keys->daemon_key ? &identity : NULL, CALL_MS, &session->rpc);
+}
+
 /* Connected, or not to be tried again just yet. */
 static bool connected(struct weir_session *session)
 {
@@ -142,7 +150,7 @@ static bool connected(struct weir_session *session)
 	weir_rpc_close(session->rpc);
 	session->rpc = NULL;
 	session->connect_ns = now + (uint64_t)CONNECT_EVERY_MS * MS;
-	return weir_rpc_open(session->keys.daemon, CALL_MS, &session->rpc) == 0;
+	return connect_daemon(session) == 0;
 }
 
 static json_t *lease_params(const struct weir_session *session)
@@ -383,7 +391,7 @@ int weir_session_open(const struct weir_session_keys *keys, struct weir_session 
 		return weir_fail(ENOMEM, "volume \"%s\": no memory", keys->name);
 	session->keys = *keys;
 	pthread_mutex_init(&session->lock, NULL);
-	error = weir_rpc_open(keys->daemon, CALL_MS, &session->rpc);
+	error = connect_daemon(session);
 	if (!error)
 		error = open_volume(session);
 	if (error) {
@@ -426,8 +434,9 @@ void weir_session_uri(const struct weir_session *session, const struct nvme_volu
 	}
 	snprintf(uri, WEIR_SESSION_URI_BYTES,
 		 "nvmf:tcp://%s/%s?nsid=1&queues=%u&ctrl_loss_s=0&connect_ms=%d&keep_alive_ms=%d&hostnqn=%s&"
-		 "hostid=%s%s%s%s%s",
+		 "hostid=%s%s%s%s%s%s%s",
 		 engine->address, engine->nqn, queues, CONNECT_MS, KEEP_ALIVE_MS, keys->host.nqn,
 		 weir_host_id_text(keys->host.id, text), *keys->secret ? "&dhchap_secret=" : "", keys->secret,
-		 *keys->controller_secret ? "&dhchap_ctrl_secret=" : "", keys->controller_secret);
+		 *keys->controller_secret ? "&dhchap_ctrl_secret=" : "", keys->controller_secret,
+		 *keys->engine_key ? "&tls_psk=" : "", keys->engine_key);
 }

@@ -23,7 +23,7 @@ enum {
 	WEIR_SESSION_SLOTS = 64,         /* engines that a client meets in its life */
 	WEIR_SESSION_DAEMON_BYTES = 256, /* of an address, terminator included */
 	WEIR_SESSION_SECRET_BYTES = 256,
-	WEIR_SESSION_URI_BYTES = 1536,
+	WEIR_SESSION_URI_BYTES = 1792,
 	WEIR_SESSION_NO_SLOT = 0xff,
 };
 
@@ -48,6 +48,7 @@ struct weir_session_map {
  * @host: who the client is
  * @secret, @controller_secret: files, by which it and engines authenticate (transport/fabrics/chap.h); empty:
  * not
+ * @daemon_key, @engine_key: files with keys of TLS; empty: without it
  * @read_only: no lease is taken
  * @wait_ms: what a command may wait for a map, an engine or the daemon
  */
@@ -57,6 +58,8 @@ struct weir_session_keys {
 	struct weir_host_identity host;
 	char secret[WEIR_SESSION_SECRET_BYTES];
 	char controller_secret[WEIR_SESSION_SECRET_BYTES];
+	char daemon_key[WEIR_SESSION_SECRET_BYTES];
+	char engine_key[WEIR_SESSION_SECRET_BYTES];
 	bool read_only;
 	uint64_t wait_ms;
 };

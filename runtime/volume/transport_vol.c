@@ -75,13 +75,14 @@ static int take_keys(const struct weir_transport_request *request, struct weir_s
 	    (error = take_daemon(uri, keys)) != 0 || (error = take_host(uri, keys)) != 0 ||
 	    (error = take_secret(uri, "dhchap_secret", keys->secret)) != 0 ||
 	    (error = take_secret(uri, "dhchap_ctrl_secret", keys->controller_secret)) != 0 ||
+	    (error = take_secret(uri, "daemon_psk", keys->daemon_key)) != 0 ||
+	    (error = take_secret(uri, "tls_psk", keys->engine_key)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "wait_ms", 1, MOST_WAIT_MS, &keys->wait_ms)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "lanes", 0, 1, lanes)) != 0 ||
-	    (error = weir_uri_finish(
-		     uri, WEIR_SOFT_KEYS
-		     ", daemon, hostnqn, hostid, dhchap_secret, dhchap_ctrl_secret, ro, wait_ms, lanes")) !=
-		    0)
+	    (error = weir_uri_finish(uri,
+				     WEIR_SOFT_KEYS ", daemon, daemon_psk, hostnqn, hostid, dhchap_secret, "
+						    "dhchap_ctrl_secret, tls_psk, ro, wait_ms, lanes")) != 0)
 		return error;
 	keys->read_only = ro || request->read_only;
 	if (soft->block_bytes && soft->block_bytes != NVME_VOLUME_BLOCK_BYTES)

@@ -110,7 +110,7 @@ static void ask(struct volumed *d, const char *line, size_t bytes)
 	if (!request)
 		return;
 	read_answer(request);
-	answer = volumed_answer(d, request);
+	answer = volumed_answer(d, NULL, request);
 	if (answer) {
 		text = json_dumps(answer, JSON_COMPACT);
 		fuzz_must(text);

@@ -174,7 +174,7 @@ static void reply(struct sim_message *message, json_t *answer)
 
 static void serve(struct volumed *d, struct sim_message *message)
 {
-	json_t *answer = volumed_answer(d, message->json);
+	json_t *answer = volumed_answer(d, NULL, message->json);
 
 	note_map(d);
 	reply(message, answer);
@@ -204,7 +204,7 @@ static void serve_between(void *argument)
 		if (volumed_urgency_of(message->json) == VOLUMED_WAITS)
 			append(node, message);
 		else
-			reply(message, volumed_answer_between(node->d, message->json));
+			reply(message, volumed_answer_between(node->d, NULL, message->json));
 	}
 }
 

@@ -16,16 +16,19 @@ struct weir_rpc {
 	bool broken;
 };
 
-int __wrap_weir_rpc_open(const char *address, unsigned ms, struct weir_rpc **out);
+int __wrap_weir_rpc_open(const char *address, const struct weir_rpc_identity *identity, unsigned ms,
+			 struct weir_rpc **out);
 void __wrap_weir_rpc_close(struct weir_rpc *rpc);
 int __wrap_weir_rpc_broken(const struct weir_rpc *rpc);
 int __wrap_weir_rpc_call(struct weir_rpc *rpc, const char *method, json_t *params, unsigned ms,
 			 json_t **result);
 
-int __wrap_weir_rpc_open(const char *address, unsigned ms, struct weir_rpc **out)
+int __wrap_weir_rpc_open(const char *address, const struct weir_rpc_identity *identity, unsigned ms,
+			 struct weir_rpc **out)
 {
 	struct sim_connection *connection = NULL;
 
+	(void)identity;
 	if (sim.current)
 		connection = sim_connect(&cluster.daemon.node, ms * SIM_MS);
 	if (!connection)
@@ -90,7 +93,7 @@ int __wrap_weir_rpc_call(struct weir_rpc *rpc, const char *method, json_t *param
 int call_daemon(const char *method, json_t *params, json_t **result)
 {
 	struct weir_rpc *rpc;
-	int error = __wrap_weir_rpc_open("sim", 2000, &rpc);
+	int error = __wrap_weir_rpc_open("sim", NULL, 2000, &rpc);
 
 	if (error) {
 		json_decref(params);

@@ -73,7 +73,7 @@ static inline json_t *ask(const char *method, json_t *params, int *code)
 {
 	json_t *request = json_pack("{s:s, s:i, s:s, s:o}", "jsonrpc", "2.0", "id", 1, "method", method,
 				    "params", params ? params : json_object());
-	json_t *reply = volumed_answer(d, request), *result = json_object_get(reply, "result");
+	json_t *reply = volumed_answer(d, NULL, request), *result = json_object_get(reply, "result");
 
 	*code = (int)json_integer_value(json_object_get(json_object_get(reply, "error"), "code"));
 	json_incref(result);

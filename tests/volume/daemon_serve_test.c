@@ -102,7 +102,7 @@ static void ask_meanwhile(struct stand_in_array *engines, u32 opcode, unsigned e
 static void open_caller(struct caller *caller, const char *path)
 {
 	*caller = (struct caller){ .asked = false };
-	assert_int_equal(weir_rpc_open(path, 1000, &caller->rpc), 0);
+	assert_int_equal(weir_rpc_open(path, NULL, 1000, &caller->rpc), 0);
 }
 
 /* Ends the loop once the call that waited has been answered. */
@@ -143,7 +143,9 @@ static void test_calls_are_answered_while_an_engine_comes_in(void **state)
 	array.on_command = ask_meanwhile;
 	d->options.now_ms = end_when_opened;
 	d->heartbeat_at_ms = 0;
-	assert_int_equal(volumed_serve(d, &listener, 1, signals[0]), 15);
+	assert_int_equal(
+		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
+		15);
 	assert_int_equal(d->counts.taken_in, 1);
 	assert_true(commands > 100);
 	assert_true(at_work > commands / 3);
@@ -173,7 +175,7 @@ static void take_long(struct stand_in_array *engines, u32 opcode, unsigned engin
 
 static int code_between(const char *method, json_t *params)
 {
-	json_t *asks = request(method, params), *reply = volumed_answer_between(d, asks);
+	json_t *asks = request(method, params), *reply = volumed_answer_between(d, NULL, asks);
 	int code = (int)json_integer_value(json_object_get(json_object_get(reply, "error"), "code"));
 
 	json_decref(asks);
@@ -312,7 +314,7 @@ static void test_a_thousand_clients_connect(void **state)
 	listener = weir_rpc_listen(path);
 	assert_true(listener >= 0);
 	for (unsigned i = 0; i < CLIENTS; i++)
-		assert_int_equal(weir_rpc_open(path, 0, &clients[i]), 0);
+		assert_int_equal(weir_rpc_open(path, NULL, 0, &clients[i]), 0);
 	for (unsigned i = 0; i < CLIENTS; i++)
 		weir_rpc_close(clients[i]);
 	(void)close(listener);

@@ -165,7 +165,7 @@ static void meets_at(const char *address, const char *connect_to)
 	json_t *message;
 
 	assert_true(listener >= 0);
-	assert_int_equal(weir_rpc_open(connect_to, WAIT_MS, &client), 0);
+	assert_int_equal(weir_rpc_open(connect_to, NULL, WAIT_MS, &client), 0);
 	accepted = accept(listener, NULL, NULL);
 	assert_true(accepted >= 0);
 	assert_int_equal(weir_rpc_of(accepted, "client", &server), 0);
@@ -199,7 +199,7 @@ static void connects_by_path_and_by_port(void **state)
 	meets_at(address, address); /* its file is still there */
 	unlink(address);
 	rmdir(path);
-	assert_int_equal(weir_rpc_open(address, WAIT_MS, &client), -ENOENT);
+	assert_int_equal(weir_rpc_open(address, NULL, WAIT_MS, &client), -ENOENT);
 	assert_says("is not reached");
 	for (unsigned i = 0; i < 100 && listener < 0; i++) {
 		snprintf(address, sizeof(address), "127.0.0.1:%u", ++port);
@@ -208,7 +208,7 @@ static void connects_by_path_and_by_port(void **state)
 	assert_true(listener >= 0);
 	close(listener);
 	meets_at(address, address);
-	assert_int_equal(weir_rpc_open("nowhere", WAIT_MS, &client), -EINVAL);
+	assert_int_equal(weir_rpc_open("nowhere", NULL, WAIT_MS, &client), -EINVAL);
 	assert_says("give HOST:PORT or the path of a socket");
 }
 

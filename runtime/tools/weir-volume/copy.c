@@ -11,7 +11,7 @@
 #include "backend/error.h"
 #include "tool.h"
 
-enum { PART_BYTES = 1 << 20, URI_BYTES = 512, QUEUES = 1, DEPTH = 16 };
+enum { PART_BYTES = 1 << 20, URI_BYTES = 1024, QUEUES = 1, DEPTH = 16 };
 
 /* The rest of the last block is zeros. */
 static int put_all(struct weir_storage *storage, FILE *file, const char *path, unsigned block, uint64_t size)
@@ -74,7 +74,7 @@ static int copy(struct weir_context *context, const char *uri, FILE *file, const
 	return error;
 }
 
-int copy_file(const char *daemon, const char *name, const char *path, bool put)
+int copy_file(const struct copied *volume, const char *path, bool put)
 {
 	FILE *file = fopen(path, put ? "rb" : "wb");
 	struct weir_context *context;
@@ -83,7 +83,9 @@ int copy_file(const char *daemon, const char *name, const char *path, bool put)
 
 	if (!file)
 		return weir_fail(errno, "%s: %s", path, strerror(errno));
-	snprintf(uri, sizeof(uri), "vol:%s?daemon=%s", name, daemon);
+	snprintf(uri, sizeof(uri), "vol:%s?daemon=%s%s%s%s%s", volume->name, volume->daemon,
+		 volume->key ? "&daemon_psk=" : "", volume->key ? volume->key : "",
+		 volume->hostnqn ? "&hostnqn=" : "", volume->hostnqn ? volume->hostnqn : "");
 	error = weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context);
 	if (!error) {
 		error = copy(context, uri, file, path, put);

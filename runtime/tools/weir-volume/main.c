@@ -4,6 +4,7 @@
  *
  * Owns: its commands, each of which is one call of the daemon.
  */
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,8 @@ struct request {
 	bool json;
 	bool end;
 	const char *host;
+	const char *hostnqn;
+	const char *key;
 	const char *add;
 	uint64_t unit;
 	uint32_t rights;
@@ -74,6 +77,11 @@ static const struct tool_option options[] = {
 	{ "daemon", "ADDRESS", TOOL_TEXT, &request.daemon, 0, 0,
 	  "HOST:PORT, or the path of a socket (the environment's\nWEIR_VOLUMED, or 127.0.0.1:4430)", NULL,
 	  NULL },
+	{ "tls-psk", "FILE", TOOL_TEXT, &request.key, 0, 0,
+	  "this host's key, where the daemon takes hosts by TLS\n(weir-volumed --host, --manager)", NULL,
+	  NULL },
+	{ "hostnqn", "NQN", TOOL_TEXT, &request.hostnqn, 0, 0,
+	  "who this host is (this user's host NQN; weir-fabrics show)", NULL, NULL },
 	{ "json", NULL, TOOL_FLAG, &request.json, 0, 0, "print the daemon's answer as it is", NULL, NULL },
 	{ .name = NULL },
 };
@@ -89,11 +97,30 @@ static int bad(void)
 	return tool_failed();
 }
 
+/* This host's NQN, or NULL with a sentence. */
+static const char *self(void)
+{
+	static struct weir_host_identity identity;
+
+	if (request.hostnqn)
+		return request.hostnqn;
+	return weir_host_identity(&identity) == 0 ? identity.nqn : NULL;
+}
+
+static int connect_daemon(struct weir_rpc **rpc)
+{
+	const struct weir_rpc_identity identity = { request.key ? self() : NULL, request.key };
+
+	if (request.key && !identity.hostnqn)
+		return -EINVAL;
+	return weir_rpc_open(request.daemon, request.key ? &identity : NULL, CONNECT_MS, rpc);
+}
+
 static int call(const char *method, json_t *params, void (*print)(json_t *))
 {
 	struct weir_rpc *rpc;
 	json_t *result = NULL;
-	int error = weir_rpc_open(request.daemon, CONNECT_MS, &rpc);
+	int error = connect_daemon(&rpc);
 
 	if (error) {
 		json_decref(params);
@@ -147,13 +174,12 @@ static int resize(char **operands)
 
 static int share(char **operands)
 {
-	struct weir_host_identity self;
+	const char *host = request.host ? request.host : self();
 
-	if (!request.host && weir_host_identity(&self) != 0)
+	if (!host)
 		return bad();
 	return call("volume_chmod",
-		    json_pack("{s:s, s:s, s:s}", "name", operands[0], "hostnqn",
-			      request.host ? request.host : self.nqn, "rights",
+		    json_pack("{s:s, s:s, s:s}", "name", operands[0], "hostnqn", host, "rights",
 			      request.rights == RIGHTS_NONE ? "" : rights_names[request.rights]),
 		    print_volume);
 }
@@ -211,14 +237,21 @@ static int status(char **operands)
 	return call("status", NULL, print_status);
 }
 
+static int copy(char **operands, bool put)
+{
+	const struct copied copied = { request.daemon, request.key, request.hostnqn, operands[0] };
+
+	return copy_file(&copied, operands[1], put) == 0 ? 0 : bad();
+}
+
 static int put(char **operands)
 {
-	return copy_file(request.daemon, operands[0], operands[1], true) == 0 ? 0 : bad();
+	return copy(operands, true);
 }
 
 static int get(char **operands)
 {
-	return copy_file(request.daemon, operands[0], operands[1], false) == 0 ? 0 : bad();
+	return copy(operands, false);
 }
 
 static const struct tool_command commands[] = {

@@ -11,8 +11,16 @@ void print_volume(json_t *result);
 void print_engines(json_t *result);
 void print_status(json_t *result);
 
-/** copy_file() - file @path to volume @name, or with @put false back; 0 or a negative errno with a sentence
+/** struct copied - a volume; @key: file with this host's key, or NULL; @hostnqn: who it is; NULL: this user's
  */
-int copy_file(const char *daemon, const char *name, const char *path, bool put);
+struct copied {
+	const char *daemon;
+	const char *key;
+	const char *hostnqn;
+	const char *name;
+};
+
+/** copy_file() - file @path to a volume, or with @put false back; 0 or a negative errno with a sentence */
+int copy_file(const struct copied *volume, const char *path, bool put);
 
 #endif

@@ -53,6 +53,8 @@ struct config {
 	const char *hostnqn;
 	struct weir_chap_secret secret;
 	struct weir_chap_secret controller_secret;
+	struct weir_tls_key engine_key;
+	struct volumed_hosts hosts;
 };
 
 static int take_number(const char *what, const char *text, u32 least, u32 most, u32 *value)
@@ -68,7 +70,7 @@ static int take_number(const char *what, const char *text, u32 least, u32 most, 
 
 static struct config config = { .rebuild_mib = DEFAULT_REBUILD_MIB };
 
-static int take_engine_key(struct nvme_volume_engine *engine, const char *key)
+static int take_engine_word(struct nvme_volume_engine *engine, const char *key)
 {
 	if (!strncmp(key, "domain=", 7))
 		return take_number("domain of an engine", key + 7, 0, UINT32_MAX - 1, &engine->domain);
@@ -100,7 +102,7 @@ static int take_engine(struct config *config, const char *text, bool spare)
 	memcpy(engine->address, key, (size_t)(slash - key));
 	memcpy(engine->nqn, slash + 1, strlen(slash + 1));
 	while (!error && (key = strtok_r(NULL, ",", &save)))
-		error = take_engine_key(engine, key);
+		error = take_engine_word(engine, key);
 	config->spare[config->engine_count++] = spare;
 	return error;
 }
@@ -133,6 +135,45 @@ static int take_secret(void *to, const char *text)
 	return weir_chap_secret_load(text, to);
 }
 
+static int take_caller(struct config *config, const char *nqn, bool manager)
+{
+	struct volumed_hosts *hosts = &config->hosts;
+
+	if (hosts->count == VOLUMED_HOSTS)
+		return weir_fail(ENOSPC, "host %s: at most %d may be named", nqn, VOLUMED_HOSTS);
+	if (strncmp(nqn, "nqn.", 4) != 0 || strlen(nqn) > NVME_NQN_LONGEST)
+		return weir_fail(EINVAL, "host %s: its NQN begins with \"nqn.\"", nqn);
+	if (volumed_host_find(hosts, nqn))
+		return weir_fail(EEXIST, "host %s is named twice", nqn);
+	hosts->entries[hosts->count++] = (struct volumed_host){ .nqn = nqn, .manager = manager };
+	return 0;
+}
+
+static int take_host(void *to, const char *text)
+{
+	return take_caller(to, text, false);
+}
+
+static int take_manager(void *to, const char *text)
+{
+	return take_caller(to, text, true);
+}
+
+static int take_host_key(void *to, const char *text)
+{
+	struct config *config = to;
+
+	if (!config->hosts.count)
+		return weir_fail(EINVAL, "--tls-psk %s: name its host first, by --host NQN or --manager NQN",
+				 text);
+	return weir_tls_key_load(text, &config->hosts.entries[config->hosts.count - 1].key);
+}
+
+static int take_engine_key(void *to, const char *text)
+{
+	return weir_tls_key_load(text, to);
+}
+
 #define PARSER(parse, to) (&(struct tool_parser){ parse, to })
 
 static const struct tool_option options[] = {
@@ -148,11 +189,21 @@ static const struct tool_option options[] = {
 	  "belongs to an array",
 	  NULL, NULL },
 	{ "listen", "HOST:PORT", TOOL_PARSED, PARSER(take_listener, &config), 0, 0,
-	  "where clients and weir-volume connect (127.0.0.1:4430); may be\ngiven again. There is no "
-	  "encryption, "
-	  "and any host is believed:\nkeep to a trusted network",
+	  "where clients and weir-volume connect (127.0.0.1:4430); may be\ngiven again. Without --host or "
+	  "--manager nothing is encrypted\nthere, and any host is believed: keep to a trusted network",
 	  NULL, NULL },
 	{ "socket", "PATH", TOOL_PARSED, PARSER(take_listener, &config), 0, 0, "a local socket for the same",
+	  NULL, NULL },
+	{ "host", "NQN", TOOL_PARSED, PARSER(take_host, &config), 0, 0,
+	  "a host that may use volumes shared with it; may be given again.\nWith any, callers come by TLS "
+	  "1.3 "
+	  "alone, but for --socket",
+	  NULL, NULL },
+	{ "manager", "NQN", TOOL_PARSED, PARSER(take_manager, &config), 0, 0,
+	  "likewise a host that may do everything: create, share, ...", NULL, NULL },
+	{ "tls-psk", "FILE", TOOL_PARSED, PARSER(take_host_key, &config), 0, 0,
+	  "the key of the host or manager before it; its owner alone can\nread that file; weir-fabrics psk "
+	  "makes one",
 	  NULL, NULL },
 	{ "lease-seconds", "N", TOOL_U32, &config.lease_seconds, 1, MOST_SECONDS,
 	  "how long a writer has a volume unless it renews its lease (300)", NULL, NULL },
@@ -165,12 +216,24 @@ static const struct tool_option options[] = {
 	  "by which the daemon authenticates to engines that ask it to\n(DH-HMAC-CHAP)", NULL, NULL },
 	{ "controller-secret", "FILE", TOOL_PARSED, PARSER(take_secret, &config.controller_secret), 0, 0,
 	  "what engines have to prove that they know", NULL, NULL },
+	{ "engine-psk", "FILE", TOOL_PARSED, PARSER(take_engine_key, &config.engine_key), 0, 0,
+	  "the daemon's key of TLS with engines (weir-target --tls-psk)", NULL, NULL },
 	{ .name = NULL },
 };
 
 static const struct tool_program program = {
 	.name = "weir-volumed", .about = about, .options = options, .notes = notes
 };
+
+/* A host without a key could never come. An exit status, or -1: go on. */
+static int check_hosts(void)
+{
+	for (unsigned i = 0; i < config.hosts.count; i++)
+		if (!config.hosts.entries[i].key.bytes)
+			return tool_usage("host %s has no key: give --tls-psk FILE behind it",
+					  config.hosts.entries[i].nqn);
+	return -1;
+}
 
 /* An exit status, or -1: go on. */
 static int read_arguments(int count, char **words)
@@ -181,7 +244,7 @@ static int read_arguments(int count, char **words)
 		return tool_usage("an engine is missing: give --engine tcp://HOST:PORT/NQN");
 	if (!config.listen_count)
 		(void)take_listen(&config, "127.0.0.1:4430");
-	return status;
+	return status < 0 ? check_hosts() : status;
 }
 
 /* Until enough engines answer, or a signal comes. Return: 0; 1: a signal; or a negative errno. */
@@ -207,7 +270,7 @@ static void describe(const struct volumed *d)
 	       d->engine_count, d->epoch);
 	for (unsigned i = 0; i < config.listen_count; i++)
 		printf(" %s", config.listen[i]);
-	printf("\n");
+	printf("%s\n", config.hosts.count ? ", hosts by TLS" : "");
 	fflush(stdout);
 }
 
@@ -223,7 +286,10 @@ static int serve(struct volumed *d, int signals)
 	}
 	if (!error) {
 		describe(d);
-		number = volumed_serve(d, sockets, count, signals);
+		number = volumed_serve(d,
+				       &(struct volumed_listeners){
+					       .sockets = sockets, .count = count, .hosts = &config.hosts },
+				       signals);
 		printf("weir-volumed: ended by %s\n", strsignal(number));
 	}
 	while (count-- > 0) {
@@ -241,6 +307,7 @@ static int run(int signals)
 					     .hostnqn = config.hostnqn,
 					     .secret = config.secret,
 					     .controller_secret = config.controller_secret,
+					     .tls_key = config.engine_key,
 					     .connect_ms = CONNECT_MS };
 	struct volumed *d;
 	int error = volumed_create(

@@ -17,6 +17,7 @@
 #include <weir/nvme.h>
 
 #include "../../transport/fabrics/chap.h"
+#include "../../transport/fabrics/tls_key.h"
 
 struct volume_engine_link;
 
@@ -65,6 +66,7 @@ struct volume_linker {
  * struct volume_linker_nvmf - links over NVMe/TCP
  * @hostnqn: who the daemon is to engines; NULL: this user's host identity
  * @secret, @controller_secret: by which it and engines authenticate; none of it has bytes: they do not
+ * @tls_key: of TLS; no bytes: without it
  * @connect_ms: what connecting may take
  */
 struct volume_linker_nvmf {
@@ -72,6 +74,7 @@ struct volume_linker_nvmf {
 	const char *hostnqn;
 	struct weir_chap_secret secret;
 	struct weir_chap_secret controller_secret;
+	struct weir_tls_key tls_key;
 	unsigned connect_ms;
 };
 

@@ -157,6 +157,7 @@ static int create(struct volume_linker *base, const char *address, const char *n
 	link->keys.connect_ms = linker->connect_ms;
 	link->keys.secret = linker->secret;
 	link->keys.controller_secret = linker->controller_secret;
+	link->keys.tls_key = linker->tls_key;
 	link->keys.mdts = TRANSFER_BYTES;
 	error = take_address(link, address, nqn);
 	if (!error)

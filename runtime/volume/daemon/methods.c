@@ -281,26 +281,27 @@ struct method {
 	const char *name;
 	int (*call)(struct volumed *d, json_t *params, json_t **result);
 	enum volumed_urgency urgency;
+	enum volumed_right right;
 };
 
 static const struct method methods[] = {
-	{ "volume_open", volume_open, VOLUMED_WAITS },
-	{ "lease_renew", lease_renew, VOLUMED_AT_ONCE },
-	{ "lease_release", lease_release, VOLUMED_WAITS },
-	{ "lease_end", lease_end, VOLUMED_WAITS },
-	{ "map_get", map_get, VOLUMED_PUT_OFF },
-	{ "engine_suspect", engine_suspect, VOLUMED_PUT_OFF },
-	{ "block_damaged", block_damaged, VOLUMED_AT_ONCE },
-	{ "volume_create", volume_create, VOLUMED_WAITS },
-	{ "volume_delete", volume_delete, VOLUMED_WAITS },
-	{ "volume_resize", volume_resize, VOLUMED_WAITS },
-	{ "volume_list", volume_list, VOLUMED_AT_ONCE },
-	{ "volume_info", volume_info, VOLUMED_AT_ONCE },
-	{ "volume_chmod", volume_chmod, VOLUMED_WAITS },
-	{ "engine_list", engine_list, VOLUMED_AT_ONCE },
-	{ "engine_add", engine_add, VOLUMED_WAITS },
-	{ "engine_remove", engine_remove, VOLUMED_WAITS },
-	{ "status", status, VOLUMED_AT_ONCE },
+	{ "volume_open", volume_open, VOLUMED_WAITS, VOLUMED_ITSELF },
+	{ "lease_renew", lease_renew, VOLUMED_AT_ONCE, VOLUMED_SHARER },
+	{ "lease_release", lease_release, VOLUMED_WAITS, VOLUMED_SHARER },
+	{ "lease_end", lease_end, VOLUMED_WAITS, VOLUMED_MANAGERS },
+	{ "map_get", map_get, VOLUMED_PUT_OFF, VOLUMED_HOSTS_ALL },
+	{ "engine_suspect", engine_suspect, VOLUMED_PUT_OFF, VOLUMED_HOSTS_ALL },
+	{ "block_damaged", block_damaged, VOLUMED_AT_ONCE, VOLUMED_SHARER },
+	{ "volume_create", volume_create, VOLUMED_WAITS, VOLUMED_MANAGERS },
+	{ "volume_delete", volume_delete, VOLUMED_WAITS, VOLUMED_MANAGERS },
+	{ "volume_resize", volume_resize, VOLUMED_WAITS, VOLUMED_MANAGERS },
+	{ "volume_list", volume_list, VOLUMED_AT_ONCE, VOLUMED_MANAGERS },
+	{ "volume_info", volume_info, VOLUMED_AT_ONCE, VOLUMED_SHARER },
+	{ "volume_chmod", volume_chmod, VOLUMED_WAITS, VOLUMED_MANAGERS },
+	{ "engine_list", engine_list, VOLUMED_AT_ONCE, VOLUMED_MANAGERS },
+	{ "engine_add", engine_add, VOLUMED_WAITS, VOLUMED_MANAGERS },
+	{ "engine_remove", engine_remove, VOLUMED_WAITS, VOLUMED_MANAGERS },
+	{ "status", status, VOLUMED_AT_ONCE, VOLUMED_MANAGERS },
 };
 
 /* NULL: there is none. */
@@ -314,11 +315,14 @@ static const struct method *method_of(const json_t *request)
 	return NULL;
 }
 
-static json_t *answer(struct volumed *d, const json_t *request, const struct method *method)
+static json_t *answer(struct volumed *d, const struct volumed_caller *caller, const json_t *request,
+		      const struct method *method)
 {
-	json_t *result = NULL;
-	int error = method->call(d, json_object_get(request, "params"), &result);
+	json_t *result = NULL, *params = json_object_get(request, "params");
+	int error = volumed_may(d, caller, method->right, method->name, params);
 
+	if (!error)
+		error = method->call(d, params, &result);
 	if (!error)
 		return weir_rpc_result(request, result);
 	json_decref(result);
@@ -342,11 +346,11 @@ static json_t *unless_notified(const json_t *request, json_t *reply)
 	return NULL;
 }
 
-json_t *volumed_answer(struct volumed *d, const json_t *request)
+json_t *volumed_answer(struct volumed *d, const struct volumed_caller *caller, const json_t *request)
 {
 	const struct method *method = method_of(request);
 
-	return unless_notified(request, method ? answer(d, request, method) : refuse(request));
+	return unless_notified(request, method ? answer(d, caller, request, method) : refuse(request));
 }
 
 enum volumed_urgency volumed_urgency_of(const json_t *request)
@@ -356,13 +360,13 @@ enum volumed_urgency volumed_urgency_of(const json_t *request)
 	return method ? method->urgency : VOLUMED_AT_ONCE;
 }
 
-json_t *volumed_answer_between(struct volumed *d, const json_t *request)
+json_t *volumed_answer_between(struct volumed *d, const struct volumed_caller *caller, const json_t *request)
 {
 	char *sentence = strdup(weir_last_error());
 	json_t *reply;
 
 	if (volumed_urgency_of(request) == VOLUMED_AT_ONCE)
-		reply = volumed_answer(d, request);
+		reply = volumed_answer(d, caller, request);
 	else
 		reply = unless_notified(
 			request,

@@ -12,14 +12,15 @@
 
 #include <jansson.h>
 
-#include "daemon.h"
+#include "hosts.h"
 
 /**
  * volumed_answer() - carry @request out, one line of a client's
+ * @caller: whose it is; NULL: whoever it says
  *
  * Return: the answer, a new reference; NULL: the request is a notification, which gets none.
  */
-json_t *volumed_answer(struct volumed *d, const json_t *request);
+json_t *volumed_answer(struct volumed *d, const struct volumed_caller *caller, const json_t *request);
 
 /**
  * enum volumed_urgency - of a call that comes while the daemon is at work
@@ -36,7 +37,7 @@ enum volumed_urgency volumed_urgency_of(const json_t *request);
  *
  * A call that is not VOLUMED_AT_ONCE is refused with -EAGAIN. What weir_last_error() says stays.
  */
-json_t *volumed_answer_between(struct volumed *d, const json_t *request);
+json_t *volumed_answer_between(struct volumed *d, const struct volumed_caller *caller, const json_t *request);
 
 /* describe.c: objects as JSON, new references */
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../../transport/fabrics/tls.h"
 #include "../rpc.h"
 #include "methods.h"
 
@@ -21,12 +22,16 @@ enum {
 
 /**
  * struct connection - a client's
+ * @local: it came by a local socket; @detected: its first byte is there
  * @waiting: a call that came while the daemon was at work, since @waiting_ms; or NULL
  * @served: a call of it is being answered
  * @over: it is to be closed
  */
 struct connection {
 	struct weir_rpc *rpc;
+	bool local;
+	bool detected;
+	struct volumed_caller caller;
 	json_t *waiting;
 	uint64_t waiting_ms;
 	bool served;
@@ -37,6 +42,7 @@ struct server {
 	struct volumed *d;
 	const int *sockets;
 	unsigned listeners;
+	struct volumed_hosts *hosts;
 	int signals;
 	struct connection connections[MOST_CONNECTIONS];
 	unsigned count;
@@ -44,6 +50,14 @@ struct server {
 	bool at_work; /* all of this happens between two commands to engines */
 	uint64_t polled_ms;
 };
+
+static bool is_local(int socket)
+{
+	struct sockaddr_storage name = { .ss_family = AF_UNSPEC };
+	socklen_t bytes = sizeof(name);
+
+	return getsockname(socket, (struct sockaddr *)&name, &bytes) == 0 && name.ss_family == AF_UNIX;
+}
 
 static void accept_one(struct server *server, int listener)
 {
@@ -56,9 +70,36 @@ static void accept_one(struct server *server, int listener)
 		(void)close(socket);
 		return;
 	}
-	*connection = (struct connection){ .rpc = NULL };
+	*connection = (struct connection){ .local = is_local(socket) };
 	if (weir_rpc_of(socket, "a client", &connection->rpc) == 0)
 		server->count++;
+}
+
+/* Its first byte says whether it comes with TLS. Whether it goes on. */
+static bool detect_tls(struct server *server, struct connection *connection)
+{
+	bool guarded = server->hosts && server->hosts->count && !connection->local, tls;
+	u8 first;
+	ssize_t got = recv(weir_rpc_socket(connection->rpc), &first, 1, MSG_PEEK | MSG_DONTWAIT);
+
+	if (got <= 0)
+		return got < 0 && (errno == EAGAIN || errno == EINTR);
+	connection->detected = true;
+	tls = first == WEIR_TLS_HANDSHAKE;
+	connection->caller.unauthenticated = guarded && !tls;
+	if (!tls)
+		return true;
+	return guarded && weir_rpc_secure(connection->rpc, volumed_host_psk, server->hosts) == 0;
+}
+
+/* Whoever has proved to be a host is it. */
+static void identify(const struct server *server, struct connection *connection)
+{
+	const char *host = weir_rpc_host(connection->rpc);
+	const struct volumed_host *known = host ? volumed_host_find(server->hosts, host) : NULL;
+
+	connection->caller.host = host;
+	connection->caller.manager = known && known->manager;
 }
 
 /* Whether @request is not answered now; it is the connection's then. */
@@ -81,8 +122,9 @@ static json_t *answer(const struct server *server, struct connection *connection
 
 	connection->waiting = NULL;
 	connection->served = true;
-	reply = server->at_work ? volumed_answer_between(server->d, request)
-				: volumed_answer(server->d, request);
+	identify(server, connection);
+	reply = server->at_work ? volumed_answer_between(server->d, &connection->caller, request)
+				: volumed_answer(server->d, &connection->caller, request);
 	connection->served = false;
 	json_decref(request);
 	return reply;
@@ -91,13 +133,17 @@ static json_t *answer(const struct server *server, struct connection *connection
 /* Whether the connection goes on. */
 static bool serve_one(struct server *server, struct connection *connection)
 {
+	if (!connection->detected && !detect_tls(server, connection))
+		return false;
+	if (!connection->detected)
+		return true;
 	do {
 		json_t *reply, *request = connection->waiting;
 		int error = request ? 0 : weir_rpc_receive(connection->rpc, 0, &request);
 
 		if (error == -EAGAIN)
 			return true;
-		if (error && error != -EPROTO)
+		if (error && (error != -EPROTO || weir_rpc_broken(connection->rpc)))
 			return false;
 		if (!error && waits(server, connection, request))
 			return true;
@@ -179,25 +225,31 @@ static void serve_between(void *argument)
 	server->at_work = false;
 }
 
-static void begin(struct server *server, struct volumed *d, const int *sockets, unsigned count, int signals)
+static void begin(struct server *server, struct volumed *d, const struct volumed_listeners *listeners,
+		  int signals)
 {
-	*server = (struct server){ .d = d, .sockets = sockets, .listeners = count, .signals = signals };
-	for (unsigned i = 0; i < count; i++)
-		(void)fcntl(sockets[i], F_SETFL, O_NONBLOCK);
+	*server = (struct server){ .d = d,
+				   .sockets = listeners->sockets,
+				   .listeners = listeners->count,
+				   .hosts = listeners->hosts,
+				   .signals = signals };
+	for (unsigned i = 0; i < listeners->count; i++)
+		(void)fcntl(listeners->sockets[i], F_SETFL, O_NONBLOCK);
 	d->between = (struct volume_between){ serve_between, server };
 }
 
-int volumed_serve(struct volumed *d, const int *sockets, unsigned count, int signals)
+int volumed_serve(struct volumed *d, const struct volumed_listeners *listeners, int signals)
 {
 	static struct server server;
 	struct signalfd_siginfo signal = { .ssi_signo = 0 };
 
-	begin(&server, d, sockets, count, signals);
+	begin(&server, d, listeners, signals);
 	for (;;) {
 		unsigned ms = volumed_step(d);
 
 		fill_polls(&server);
-		if (poll(server.polls, 1 + count + server.count, is_any_waiting(&server) ? 0 : (int)ms) < 0 &&
+		if (poll(server.polls, 1 + listeners->count + server.count,
+			 is_any_waiting(&server) ? 0 : (int)ms) < 0 &&
 		    errno != EINTR)
 			break;
 		if (server.polls[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal))

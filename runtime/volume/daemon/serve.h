@@ -9,15 +9,25 @@
 #ifndef WEIR_VOLUMED_SERVE_H
 #define WEIR_VOLUMED_SERVE_H
 
-#include "daemon.h"
+#include "hosts.h"
 
 enum { VOLUMED_LISTENERS = 4 };
 
 /**
- * volumed_serve() - answer calls, and do what is due, until a signal comes
+ * struct volumed_listeners - where calls come in
  * @sockets: that listen; @count of them
+ * @hosts: that have to prove who they are, but for local sockets; NULL or none: nobody has to
+ */
+struct volumed_listeners {
+	const int *sockets;
+	unsigned count;
+	struct volumed_hosts *hosts;
+};
+
+/**
+ * volumed_serve() - answer calls, and do what is due, until a signal comes
  * @signals: a signalfd; it is readable when the daemon is to end. Return: that signal
  */
-int volumed_serve(struct volumed *d, const int *sockets, unsigned count, int signals);
+int volumed_serve(struct volumed *d, const struct volumed_listeners *listeners, int signals);
 
 #endif
