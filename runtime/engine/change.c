@@ -159,6 +159,7 @@ bool engine_submit_write(struct weir_engine *engine, struct weir_io *io)
 		return engine_request_refuse(io, NVME_STATUS_INTERNAL_ERROR);
 	engine_lock(engine);
 	status = sort_out(request, &wanted);
+	request->weight = engine_volume_weight(engine, request_vid(io));
 	if (!status)
 		taken = take(request, wanted, &status);
 	engine_unlock(engine);

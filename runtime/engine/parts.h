@@ -112,10 +112,38 @@ struct engine_shape {
 	u32 tombstones;
 };
 
+enum {
+	ENGINE_QUEUES = 64,         /* volumes whose numbers differ by a multiple of it have one in common */
+	ENGINE_WINDOW_BLOCKS = 512, /* under way on the medium behind, of each thread: enough for any SSD */
+};
+
+/** struct engine_queue - requests of a volume that wait; @start: when the next one's turn is */
+struct engine_queue {
+	struct engine_request *first;
+	struct engine_request *last;
+	u64 start;
+};
+
+/**
+ * struct engine_arbiter - who is next; a controller thread's own (arbiter.c)
+ * @active: bit for each queue that has something
+ * @now: turn of the request that began last, in blocks divided by weights
+ * @blocks: under way on the medium behind
+ * @stalled: begun, and not all given to the medium behind, which takes no more now
+ * @pushing: a request is being given to it
+ */
+struct engine_arbiter {
+	struct engine_queue queues[ENGINE_QUEUES];
+	u64 active;
+	u64 now;
+	u32 blocks;
+	bool pushing;
+	struct engine_request *stalled;
+};
+
 /** struct engine_thread - what a controller thread has under way; its own */
 struct engine_thread {
-	struct engine_request *backlog; /* not all given to the medium behind */
-	struct engine_request *backlog_last;
+	struct engine_arbiter arbiter;
 	struct engine_request *waiting; /* for a commit */
 	struct engine_request *waiting_last;
 	unsigned finished;
@@ -257,6 +285,8 @@ void engine_drop_volume(struct weir_engine *engine, u32 vid);
 /* volumes.c: volumes, rights, the map; under the lock */
 
 struct engine_volume *engine_volume_find(const struct weir_engine *engine, u32 vid);
+/** engine_volume_weight() - 1 of a volume that is no more */
+u32 engine_volume_weight(const struct weir_engine *engine, u32 vid);
 /** engine_volume_set() - 0, or an NVMe status */
 u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volume);
 void engine_volume_delete(struct weir_engine *engine, u32 vid);

@@ -175,8 +175,7 @@ static void run_done(struct weir_io *io)
 	release(request);
 }
 
-/* Submit what is left; false: the medium behind takes no more now, and the request is in the backlog. */
-static bool push(struct engine_request *request)
+bool engine_request_push(struct engine_request *request)
 {
 	struct weir_engine *engine = request->engine;
 
@@ -195,12 +194,9 @@ static bool push(struct engine_request *request)
 
 void engine_request_start(struct engine_request *request)
 {
-	struct engine_thread *thread = &request->engine->per_thread[request->given->thread];
-
 	make_runs(request);
 	request->running = 1;
-	if (thread->backlog || !push(request))
-		append(&thread->backlog, &thread->backlog_last, request);
+	engine_arbiter_submit(&request->engine->per_thread[request->given->thread].arbiter, request);
 }
 
 /* Ends now, or when the journal is durable up to @commit (0: now). */
@@ -317,6 +313,7 @@ static bool submit_read(struct weir_engine *engine, struct weir_io *io)
 		return engine_request_refuse(io, NVME_STATUS_INTERNAL_ERROR);
 	engine_lock(engine);
 	status = find(request);
+	request->weight = engine_volume_weight(engine, request_vid(io));
 	engine_unlock(engine);
 	if (status) {
 		free(request);
@@ -328,6 +325,7 @@ static bool submit_read(struct weir_engine *engine, struct weir_io *io)
 
 static void finish(struct engine_request *request)
 {
+	request->engine->per_thread[request->given->thread].arbiter.blocks -= request->blocks;
 	if (request->given->kind == WEIR_IO_READ)
 		read_finish(request);
 	else
@@ -362,22 +360,6 @@ bool engine_submit(struct weir_medium *medium, struct weir_io *io)
 
 /* ---- polls ---- */
 
-static void push_backlog(struct engine_thread *thread)
-{
-	while (thread->backlog) {
-		struct engine_request *request = thread->backlog;
-
-		thread->backlog = request->next; /* first: it may end inside, and others be submitted */
-		if (push(request))
-			continue;
-		if (!thread->backlog)
-			thread->backlog_last = request;
-		request->next = thread->backlog;
-		thread->backlog = request;
-		return;
-	}
-}
-
 static void end_committed(struct weir_engine *engine, struct engine_thread *thread)
 {
 	u64 committed;
@@ -407,8 +389,9 @@ unsigned engine_poll(struct weir_medium *medium, unsigned index)
 	thread->finished = 0;
 	if (!engine->started && !index)
 		weir_engine_step(engine);
-	push_backlog(thread);
+	engine_arbiter_run(&thread->arbiter);
 	engine->behind->ops->poll(engine->behind, index);
+	engine_arbiter_run(&thread->arbiter);
 	end_committed(engine, thread);
 	return thread->finished;
 }

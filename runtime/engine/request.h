@@ -28,6 +28,7 @@ struct engine_piece {
  * struct engine_request - one of the controller's requests
  * @next: in a list of its thread
  * @commit: that it waits for
+ * @weight: of its volume
  * @running: runs under way, and one while they are being submitted
  * @fresh: blocks that the table did not have
  * @iov: of all runs
@@ -37,6 +38,7 @@ struct engine_request {
 	struct weir_io *given;
 	struct engine_request *next;
 	u64 commit;
+	u32 weight;
 	u32 blocks;
 	u32 run_count;
 	u32 next_run;
@@ -72,10 +74,19 @@ bool engine_request_refuse(struct weir_io *io, u32 status);
 void engine_request_start(struct engine_request *request);
 /** engine_request_end_after() - it ends when the journal is durable up to @commit; 0: now */
 void engine_request_end_after(struct engine_request *request, u64 commit);
+/** engine_request_push() - submit what is left; false: the medium behind takes no more now */
+bool engine_request_push(struct engine_request *request);
 /** engine_block_crc() - of the next block of memory */
 u32 engine_block_crc(struct engine_cursor *cursor);
 /** engine_block_pass() - go past the next block of memory, and clear it if @zero */
 void engine_block_pass(struct engine_cursor *cursor, bool zero);
+
+/* arbiter.c */
+
+/** engine_arbiter_submit() - begin @request, or queue it */
+void engine_arbiter_submit(struct engine_arbiter *arbiter, struct engine_request *request);
+/** engine_arbiter_run() - begin as many of those that wait as the window has room for */
+void engine_arbiter_run(struct engine_arbiter *arbiter);
 
 /* change.c */
 

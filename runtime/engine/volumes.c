@@ -30,6 +30,13 @@ struct engine_volume *engine_volume_find(const struct weir_engine *engine, u32 v
 	return is_number(vid) ? engine->volumes[vid] : NULL;
 }
 
+u32 engine_volume_weight(const struct weir_engine *engine, u32 vid)
+{
+	const struct engine_volume *volume = engine_volume_find(engine, vid);
+
+	return volume ? volume->is.weight : 1;
+}
+
 static bool is_volume(const struct nvme_volume *volume)
 {
 	return is_number(volume->vid) && volume->replicas && volume->replicas <= NVME_VOLUME_MOST_REPLICAS &&
