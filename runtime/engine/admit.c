@@ -141,6 +141,7 @@ static u32 admitted(struct weir_engine *engine, const struct weir_engine_access 
 
 u32 weir_engine_admit(struct weir_engine *engine, const struct weir_engine_access *access)
 {
+	engine_table_prefetch(engine, access->vid, access->vba);
 	return admitted(engine, access, check_access);
 }
 

@@ -258,6 +258,8 @@ void engine_want_space(struct weir_engine *engine);
 
 int engine_table_create(struct engine_table *table, u64 entries);
 void engine_table_destroy(struct engine_table *table);
+/** engine_table_prefetch() - it will soon be asked for; without the lock, too */
+void engine_table_prefetch(const struct weir_engine *engine, u32 vid, u32 vba);
 /** engine_table_find() - the slot of a block, or NULL */
 struct engine_slot *engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba);
 /** engine_table_add() - a block that is not in it; its header is filled; false: there is no slot for it */

@@ -71,6 +71,14 @@ static bool is(const struct weir_engine *engine, const struct engine_slot *slot,
 	return header->vba == vba && header->vid == vid;
 }
 
+void engine_table_prefetch(const struct weir_engine *engine, u32 vid, u32 vba)
+{
+	struct place place = place_of(&engine->table, vid, vba);
+
+	__builtin_prefetch(&engine->table.slots[place.bucket[0] * ENGINE_BUCKET]);
+	__builtin_prefetch(&engine->table.slots[place.bucket[1] * ENGINE_BUCKET]);
+}
+
 struct engine_slot *engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba)
 {
 	struct place place = place_of(&engine->table, vid, vba);
