@@ -64,7 +64,7 @@ static const struct tool_option options[] = {
 	{ "replicas", "N", TOOL_U32, &request.replicas, 1, 255, "create: replicas of each block (2)", NULL,
 	  NULL },
 	{ "unit", "SIZE", TOOL_BYTES, &request.unit, 1, 0, "create: the stripe unit (64K)", NULL, NULL },
-	{ "weight", "N", TOOL_U32, &request.weight, 1, 65535,
+	{ "weight", "N", TOOL_U32, &request.weight, 1, 1000,
 	  "create: its share of engines beside other volumes' (100)", NULL, NULL },
 	{ "host", "NQN", TOOL_TEXT, &request.host, 0, 0,
 	  "share: with which host; without, with this one\n(weir-fabrics show prints a host's NQN)", NULL,
