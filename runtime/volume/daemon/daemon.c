@@ -63,6 +63,7 @@ void volumed_destroy(struct volumed *d)
 unsigned volumed_step(struct volumed *d)
 {
 	uint64_t now = volumed_now_ms(d);
+	bool repaired, copied;
 
 	if (now >= d->heartbeat_at_ms) {
 		volumed_heartbeat(d);
@@ -71,7 +72,9 @@ unsigned volumed_step(struct volumed *d)
 	}
 	volumed_lease_step(d);
 	volumed_copy_choose(d);
-	if (volumed_repair_step(d) | volumed_copy_step(d))
+	repaired = volumed_repair_step(d);
+	copied = volumed_copy_step(d);
+	if (repaired || copied)
 		return 0;
 	if (volumed_copy_paced(d))
 		return 1;
