@@ -203,7 +203,7 @@ int weir_rpc_open(const char *address, const struct weir_rpc_identity *identity,
 		  struct weir_rpc **out)
 {
 	uint64_t end_ms = now_ms() + ms;
-	struct weir_rpc *rpc;
+	struct weir_rpc *rpc = NULL;
 	int error = connect_any(address, end_ms);
 
 	if (error >= 0)

@@ -58,7 +58,7 @@ struct fixture {
 static void open_fixture_within(struct fixture *fixture, uint32_t width, const char *fault,
 				uint64_t first_ticket, uint64_t limit_us)
 {
-	char uri[160];
+	char uri[192];
 
 	must(weir_context_open(
 		test_context_name(),

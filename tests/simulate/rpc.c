@@ -92,7 +92,7 @@ int __wrap_weir_rpc_call(struct weir_rpc *rpc, const char *method, json_t *param
 
 int call_daemon(const char *method, json_t *params, json_t **result)
 {
-	struct weir_rpc *rpc;
+	struct weir_rpc *rpc = NULL;
 	int error = __wrap_weir_rpc_open("sim", NULL, 2000, &rpc);
 
 	if (error) {

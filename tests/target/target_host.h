@@ -122,7 +122,7 @@ static struct host_record *host_record;
 
 static inline void host_send(const struct host *host, const void *bytes, size_t count)
 {
-	if (host_record && count) {
+	if (host_record && bytes) {
 		if (count > HOST_RECORD_BYTES - host_record->count)
 			abort();
 		memcpy(host_record->bytes + host_record->count, bytes, count);
