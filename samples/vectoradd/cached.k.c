@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Through arrays: each wave reads lines of a and b by views, adds, and writes the line of c
- * as a whole, so that it is never read. Storage gets it when the cache needs the room.
+ * Through arrays: each wave reads lines of a and b by views, adds, and writes the lines of c
+ * as a whole, so that they are never read. Storage gets them when the cache needs the room. Several
+ * lines at a time: what the wave asks for together costs it one submission.
  */
 #include <weir/async.h>
 
@@ -14,20 +15,33 @@ struct vectoradd_seen {
 	u64 b;
 };
 
-/* Both lines at the same time, where the wave has two lanes. All of its lanes ask, since all of them help
- * while they wait. */
-WEIR_FN void vectoradd_bring(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first)
+/* Lanes of a wave that have a piece of their own to ask for; narrower waves come again for the others. */
+WEIR_FN u32 vectoradd_askers(u32 pieces)
 {
-	(void)weir_array_get_u128(weir_lane() & 1 ? &args->b : &args->a, first);
+	return weir_lanes() < pieces ? weir_lanes() : pieces;
 }
 
-/* What the wave adds next is on its way while it writes: both lines by one submission, where the wave has two
- * lanes. */
-WEIR_FN void vectoradd_ahead(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 next, u64 count)
+/* @lines lines of both from @first on, at the same time. All lanes of the wave ask, since all of them help
+ * while they wait. */
+WEIR_FN void vectoradd_bring(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first, u64 lines)
 {
-	(void)weir_prefetch(weir_lane() & 1 ? &args->b : &args->a, next, weir_lane() < 2 ? count : 0);
-	if (weir_lanes() < 2)
-		(void)weir_prefetch(&args->b, next, count);
+	u32 askers = vectoradd_askers(2 * VECTORADD_LINES);
+
+	for (u32 piece = weir_lane() % askers; piece < 2 * VECTORADD_LINES; piece += askers)
+		(void)weir_array_get_u128(piece & 1 ? &args->b : &args->a,
+					  (first + (piece / 2 < lines ? piece / 2 : 0)) * args->line_bytes /
+						  16);
+}
+
+/* What the wave adds next is on its way while it writes. */
+WEIR_FN void vectoradd_ahead(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 next, u64 lines)
+{
+	u32 askers = vectoradd_askers(2 * VECTORADD_LINES);
+
+	for (u32 piece = weir_lane() % askers; piece < 2 * VECTORADD_LINES; piece += askers)
+		(void)weir_prefetch(piece & 1 ? &args->b : &args->a,
+				    (next + piece / 2) * args->line_bytes / 16,
+				    weir_lane() < askers && piece / 2 < lines);
 }
 
 WEIR_FN struct vectoradd_seen vectoradd_views(WEIR_GLOBAL struct vectoradd_cached_args *args,
@@ -56,35 +70,53 @@ WEIR_FN void vectoradd_slowly(WEIR_GLOBAL struct vectoradd_cached_args *args, u6
 				      weir_array_get_u128(&args->b, first + i), args->is_float);
 }
 
-/* Elements [first, first + count), one line, into the wave's buffer. */
+/* Elements [first, first + count), one line, into a buffer of the wave's. */
 WEIR_FN void vectoradd_line(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first, u64 count,
 			    weir_addr to)
 {
-	struct vectoradd_seen seen;
-	struct weir_view a, b;
+	struct weir_view a = weir_array_view(&args->a, first), b = weir_array_view(&args->b, first);
+	struct vectoradd_seen seen =
+		vectoradd_views(args, a, b, a.count < count || b.count < count ? 0 : count, to);
 
-	vectoradd_bring(args, first);
-	a = weir_array_view(&args->a, first);
-	b = weir_array_view(&args->b, first);
-	seen = vectoradd_views(args, a, b, a.count < count || b.count < count ? 0 : count, to);
 	if (a.count < count || b.count < count || !weir_view_valid_by(a, seen.a) ||
 	    !weir_view_valid_by(b, seen.b))
 		vectoradd_slowly(args, first, count, to);
 }
 
+/* @lines lines of c from @first on, a lane each. */
+WEIR_FN void vectoradd_put(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 first, u64 lines,
+			   weir_addr buffers)
+{
+	u32 askers = vectoradd_askers(VECTORADD_LINES);
+	u64 line = args->line_bytes / 16;
+
+	for (u32 piece = weir_lane() % askers; piece < VECTORADD_LINES; piece += askers) {
+		u32 mine = weir_lane() < askers && piece < lines;
+
+		(void)weir_writer_write(&args->c, mine ? (first + piece) * line : 0, mine ? line : 0,
+					buffers + piece * args->line_bytes);
+	}
+}
+
 WEIR_KERNEL(vectoradd_cached, struct vectoradd_cached_args)
 {
 	u64 line = args->line_bytes / 16, lines = args->a.count / line, wave = weir_active();
-	weir_addr buffer = args->buffers + weir_wave() * args->line_bytes;
+	weir_addr buffers = args->buffers + weir_wave() * VECTORADD_LINES * args->line_bytes;
+	u64 step = args->waves * VECTORADD_LINES;
 
 	if (weir_wave() >= args->waves)
 		return;
-	for (u64 i = weir_wave(); i < lines; i += args->waves) {
-		vectoradd_line(args, i * line, line, buffer);
-		vectoradd_ahead(args, (i + args->waves) * line, i + args->waves < lines ? 1 : 0);
+	for (u64 first = weir_wave() * VECTORADD_LINES; first < lines; first += step) {
+		u64 here = lines - first < VECTORADD_LINES ? lines - first : VECTORADD_LINES;
+		u64 next = first + step < lines ? lines - first - step : 0;
+
+		vectoradd_bring(args, first, here);
+		for (u64 i = 0; i < here; i++)
+			vectoradd_line(args, (first + i) * line, line, buffers + i * args->line_bytes);
+		vectoradd_ahead(args, first + step, next < VECTORADD_LINES ? next : VECTORADD_LINES);
 		weir_wave_sync(wave); /* all lanes' parts, before they are written */
-		(void)weir_writer_write(&args->c, i * line, weir_lane() == 0 ? line : 0, buffer);
-		weir_wave_sync(wave); /* the buffer is free again */
+		vectoradd_put(args, first, here, buffers);
+		weir_wave_sync(wave); /* the buffers are free again */
 		if (weir_array_failed(&args->a))
 			break; /* the host says why */
 	}

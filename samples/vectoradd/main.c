@@ -13,8 +13,8 @@ enum {
 	LEAST_BYTES = 65536,
 	LEAST_TILE = 4096,
 	TILED_WAVES = 16,
-	CACHED_WAVES = 32,
-	WAVE_LINES = 8
+	CACHED_WAVES = 16,
+	WAVE_LINES = 8 * VECTORADD_LINES
 };
 
 /** struct command - what the command line says, and what is open */
@@ -201,7 +201,8 @@ static int allocate(struct command *command, const struct report *report)
 	tiled->tile_bytes = command->tile_bytes;
 	tiled->waves = choose_waves(command, TILED_WAVES, command->bytes / command->tile_bytes);
 	cached->line_bytes = report->cache.line_bytes;
-	/* A wave has three lines in use, and as many that it wrote are on their way out. */
+	/* Of each line of a vector a wave has three in use, and as many that it wrote are on their way out.
+	 */
 	cached->waves = choose_waves(command, CACHED_WAVES, report->cache.lines / WAVE_LINES);
 	tiled->is_float = cached->is_float = command->flat.is_float = command->is_float;
 	command->flat.count = command->bytes / 16;
@@ -212,7 +213,8 @@ static int allocate(struct command *command, const struct report *report)
 			       &tiled->events)) != 0 ||
 	    (code = weir_alloc(command->context, sizeof(uint64_t), &tiled->failure)) != 0)
 		return code;
-	return weir_alloc(command->context, cached->waves * cached->line_bytes, &cached->buffers);
+	return weir_alloc(command->context, cached->waves * VECTORADD_LINES * cached->line_bytes,
+			  &cached->buffers);
 }
 
 /* The word at @word of a and b together: two elements, or four. */

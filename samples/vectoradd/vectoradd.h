@@ -13,6 +13,9 @@
 /* Buffers of a wave that adds tiles: a, b and c, each twice. */
 enum { VECTORADD_BUFFERS = 6 };
 
+/* Lines of each vector that a wave asks for together. */
+enum { VECTORADD_LINES = 8 };
+
 /**
  * struct vectoradd_tiled_args - by hand: tiles between the storage and buffers of each wave
  * @disk: the storage
@@ -40,7 +43,7 @@ struct vectoradd_tiled_args {
  * @a, @b, @c: the vectors, as elements of 16 bytes
  * @line_bytes: of the cache
  * @waves: waves that take part
- * @buffers: a line for each of them
+ * @buffers: VECTORADD_LINES lines for each of them
  * @is_float: the elements are f32
  */
 struct vectoradd_cached_args {
