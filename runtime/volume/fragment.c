@@ -12,7 +12,8 @@
 
 #include "medium.h"
 
-enum { RETRY_MS = 2, MS = 1000000, VID_SHIFT = 48, CLIENT_SHIFT = 32 };
+/* The first retry by a map, each of the next ones after twice the time. */
+enum { RETRY_MS = 2, RETRY_DOUBLINGS = 4, MS = 1000000, VID_SHIFT = 48, CLIENT_SHIFT = 32 };
 
 /** struct range - Dataset Management range, NVM Command Set 1.0 figure 43 */
 struct range {
@@ -162,12 +163,16 @@ static void send_todo(struct volume_fragment *fragment)
 		park(fragment);
 }
 
-/* Repeat the attempt, by a newer map if there is one by then. */
+/* Repeat the attempt, by a newer map as soon as there is one. Until then less and less often: engines that
+ * refuse many clients, and the daemon, have other things to do. */
 static void repeat(struct volume_fragment *fragment)
 {
+	uint64_t ms = (uint64_t)RETRY_MS << fragment->repeats;
+
 	weir_session_want_map(fragment->thread->volume->session, fragment->epoch);
 	fragment->again = true;
-	park(fragment);
+	fragment->repeats += fragment->repeats < RETRY_DOUBLINGS;
+	park_until(fragment, weir_session_now_ns() + ms * MS);
 }
 
 /* Of replicas that were not asked, and can be, the least busy; among equals, by the unit. */
@@ -223,8 +228,10 @@ static void begin(struct volume_fragment *fragment)
 		volume_fragment_end(fragment, NVME_STATUS_VOLUME_STALE_LEASE | NVME_STATUS_DNR);
 		return;
 	}
-	if (fragment->epoch != fragment->thread->map->map.epoch)
+	if (fragment->epoch != fragment->thread->map->map.epoch) {
 		clear_done(fragment);
+		fragment->repeats = 0;
+	}
 	fragment->epoch = fragment->thread->map->map.epoch;
 	fragment->again = false;
 	fragment->status = 0;
@@ -248,6 +255,7 @@ void volume_fragment_start(struct volume_fragment *fragment)
 {
 	fragment->first = 0;
 	fragment->faulty = false;
+	fragment->repeats = 0;
 	fragment->count = fragment->blocks;
 	clear_done(fragment);
 	fragment->deadline_ns = weir_session_now_ns() + fragment->thread->volume->session->keys.wait_ms * MS;
@@ -266,6 +274,7 @@ static void go_by_blocks(struct volume_fragment *fragment)
 static void advance(struct volume_fragment *fragment)
 {
 	fragment->first += fragment->count;
+	fragment->repeats = 0;
 	clear_done(fragment);
 	if (fragment->kind == WEIR_IO_FLUSH || fragment->first >= fragment->blocks)
 		volume_fragment_end(fragment, NVME_STATUS_SUCCESS);

@@ -59,6 +59,7 @@ struct volume_link {
  * before, whose block is damaged
  * @not_here: of @tried, those that may not have it yet
  * @again: the attempt is to be repeated
+ * @repeats: how often it was, by the map of @epoch, as far as that matters
  * @old: a newer version is on some engine
  * @faulty: the medium of an engine has failed it
  * @parked: in the list of those that wait
@@ -86,6 +87,7 @@ struct volume_fragment {
 	u64 bad;
 	u64 not_here;
 	bool again;
+	u8 repeats;
 	bool old;
 	bool faulty;
 	bool parked;
