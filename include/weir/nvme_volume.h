@@ -158,7 +158,9 @@ struct nvme_volume_entry {
 
 /**
  * struct nvme_volume_list - blocks of volume cdw10 with versions of at least cdw14 (high) and cdw15 (low);
- * with cdw10 31:16 not 0 only that many from block cdw13 on, 255 at most, in one page
+ * with cdw10 31:16 not 0 only that many from block cdw13 on, 255 at most, in one page. A list that begins
+ * with what the engine's status said is @written has of the blocks that are written, not trimmed, at least
+ * those that came after it said so
  * @next: cdw12 (high) and cdw11 (low) of the command that goes on, 0 at first; ~0: there is no more
  * @count: of @entries, in no order; blocks that are there all the while are in it once, others perhaps
  */
@@ -176,6 +178,8 @@ struct nvme_volume_list {
  * @write_faults: writes that its medium failed since it started; 0 again likewise
  * @last_vid: no volume has had a greater number; what is not there of these was deleted
  * @has_map: it was given a map since it was started
+ * @written: what a list begins with that goes on behind all blocks that are written; until it is started
+ * again
  */
 struct nvme_volume_engine_status {
 	u64 blocks; /* that volumes can use */
@@ -194,7 +198,8 @@ struct nvme_volume_engine_status {
 	u32 reserved0;
 	u64 write_faults;
 	u64 repaired; /* damaged blocks that were written again in the same version */
-	u64 reserved[3];
+	u64 written;
+	u64 reserved[2];
 };
 
 WEIR_ASSERT_SIZE(struct nvme_volume, 88);

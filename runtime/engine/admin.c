@@ -114,13 +114,6 @@ static u32 volume_get_permission(struct weir_engine *engine, const struct nvme_s
 	return NVME_STATUS_SUCCESS;
 }
 
-static u32 volume_status(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
-{
-	(void)sqe;
-	memcpy(page, &engine->status, sizeof(engine->status));
-	return NVME_STATUS_SUCCESS;
-}
-
 /* ---- lists ---- */
 
 /*
@@ -139,6 +132,24 @@ struct listing {
 
 enum { LIST_BLOCK_BITS = 24 };
 #define LIST_TOMBSTONES ((u64)1 << 63)
+
+/* Where blocks go that are written from now on, as of struct listing. */
+static u64 list_behind(const struct weir_engine *engine)
+{
+	if (engine->open == ENGINE_NONE)
+		return (engine->sequence + 1) << LIST_BLOCK_BITS;
+	return engine->sequence << LIST_BLOCK_BITS | engine->fill;
+}
+
+static u32 volume_status(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	struct nvme_volume_engine_status status = engine->status;
+
+	(void)sqe;
+	status.written = list_behind(engine);
+	memcpy(page, &status, sizeof(status));
+	return NVME_STATUS_SUCCESS;
+}
 
 static void list_add(struct listing *listing, const struct engine_header *header, bool trimmed)
 {

@@ -281,39 +281,80 @@ static void test_manager(void **state)
 	rig_close(&rig);
 }
 
+/* Blocks of a list that begins with @next, by number, of versions from 1000 + @least on. Return: how many. */
+static u32 read_list(struct rig *rig, u64 next, u32 least, u32 seen[600])
+{
+	const struct nvme_volume_list *list = (const struct nvme_volume_list *)(const void *)rig->page;
+	u32 count = 0;
+
+	while (next != ~(u64)0) {
+		assert_int_equal(driver_admin(&rig->driver, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_LIST,
+									       .prp1 = driver_bus(rig->page),
+									       .cdw10 = RIG_VID,
+									       .cdw11 = (u32)next,
+									       .cdw12 = (u32)(next >> 32),
+									       .cdw15 = 1000 + least }),
+				 0);
+		for (u32 i = 0; i < list->count; i++, count++) {
+			u32 vba = (u32)list->entries[i].vba;
+
+			assert_int_equal(list->entries[i].version % 1000, vba);
+			assert_int_equal(list->entries[i].vba >> 32, vba % 3 == 0);
+			seen[vba]++;
+		}
+		next = list->next;
+	}
+	return count;
+}
+
 static void test_lists(void **state)
 {
-	const struct nvme_volume_list *list;
 	struct rig rig;
-	u32 seen[600] = { 0 }, count = 0;
-	u64 next = 0;
+	u32 seen[600] = { 0 };
 
 	(void)state;
 	rig_open(&rig, NULL, NULL);
 	rig_prepare(&rig);
 	for (u32 i = 0; i < 600; i++)
 		assert_int_equal(i % 3 ? rig_write(&rig, i, 1000 + i) : rig_trim(&rig, i, 1, 1000 + i), 0);
-	list = (const struct nvme_volume_list *)(const void *)rig.page;
-	while (next != ~(u64)0) {
-		assert_int_equal(driver_admin(&rig.driver, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_LIST,
-									      .prp1 = driver_bus(rig.page),
-									      .cdw10 = RIG_VID,
-									      .cdw11 = (u32)next,
-									      .cdw12 = (u32)(next >> 32),
-									      .cdw15 = 1100 }),
-				 0);
-		for (u32 i = 0; i < list->count; i++, count++) {
-			u32 vba = (u32)list->entries[i].vba;
-
-			assert_int_equal(list->entries[i].version, 1000 + vba);
-			assert_int_equal(list->entries[i].vba >> 32, vba % 3 == 0);
-			seen[vba]++;
-		}
-		next = list->next;
-	}
-	assert_int_equal(count, 500);
+	assert_int_equal(read_list(&rig, 0, 100, seen), 500);
 	for (u32 i = 0; i < 600; i++)
 		assert_int_equal(seen[i], i >= 100);
+	rig_close(&rig);
+}
+
+static u64 behind_what_is_written(struct rig *rig)
+{
+	struct nvme_volume_engine_status status;
+
+	assert_int_equal(driver_admin(&rig->driver, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_STATUS,
+								       .prp1 = driver_bus(rig->page) }),
+			 0);
+	memcpy(&status, rig->page, sizeof(status));
+	return status.written;
+}
+
+/* Each step of some writes: what came since, and all that is trimmed. */
+static void test_lists_of_what_came_since(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	rig_open(&rig, NULL, NULL);
+	rig_prepare(&rig);
+	for (u32 i = 0; i < 600; i++)
+		assert_int_equal(i % 3 ? rig_write(&rig, i, 1000 + i) : rig_trim(&rig, i, 1, 1000 + i), 0);
+	for (u32 step = 1, first = 0; step < 40; first += step, step++) {
+		u64 written = behind_what_is_written(&rig);
+		u32 seen[600] = { 0 };
+
+		for (u32 i = first; i < first + step; i++)
+			if (i % 600 % 3)
+				assert_int_equal(rig_write(&rig, i % 600, 1000 * (step + 2) + i % 600), 0);
+		(void)read_list(&rig, written, 0, seen);
+		for (u32 i = 0; i < 600; i++)
+			assert_int_equal(seen[i], i % 3 == 0 || (i + 600 - first % 600) % 600 < step);
+	}
 	rig_close(&rig);
 }
 
@@ -416,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_manager),
 		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_lists_of_what_came_since),
 		cmocka_unit_test(test_volumes),
 		cmocka_unit_test(test_a_medium_that_fails),
 	};

@@ -221,7 +221,7 @@ static void a_batch_is_rung_once(void **state)
 
 static void responses_and_failures_are_told_apart(void **state)
 {
-	struct weir_mlx5_completion completion = {0};
+	struct weir_mlx5_completion completion = { 0 };
 
 	(void)state;
 	complete(MLX5_CQE_RESP_SEND, 3, 16, 0x55);

@@ -16,6 +16,10 @@
 
 enum { OPEN_MS = 3000, RETRY_MS = 500, HEARTBEAT_MS = 500, REBUILD_BLOCKS = 2048 };
 
+/* Seeds one after the other have different ones: many passes, as few as there can be, or what daemons have.
+ */
+static const uint64_t kept_off_ms[] = { 1, 3600000, 3600000, 0 };
+
 struct link {
 	struct volume_engine_link base;
 	struct engine_node *node;
@@ -138,6 +142,7 @@ static int prepare(struct volumed **d)
 							      .lease_ms = cluster.lease_ms,
 							      .heartbeat_ms = HEARTBEAT_MS,
 							      .rebuild_blocks = REBUILD_BLOCKS,
+							      .kept_off_ms = kept_off_ms[sim.seed % 4],
 							      .now_ms = now_ms },
 				   d);
 

@@ -526,6 +526,34 @@ static void test_an_engine_joins_whatever_is_written(void **state)
 	check_all(&writer);
 }
 
+static unsigned kept_off; /* copies that were made while clients were kept off */
+
+/* Time passes, and a writer writes, but while it is kept off. */
+static void write_now_and_then(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	(void)engine;
+	kept_off += d->changing && opcode == NVME_OPCODE_WRITE;
+	if (++clock_ms % 10 || d->changing)
+		return;
+	engines->on_command = NULL;
+	assert_int_equal(write_block(&writer, (u32)(clock_ms / 10 * 7 % BLOCKS), clock_ms), 0);
+	engines->on_command = write_now_and_then;
+}
+
+/* What is written while all is copied is copied before clients are kept off, but for the last of it. */
+static void test_clients_are_kept_off_for_the_last_blocks(void **state)
+{
+	(void)state;
+	begin_written(3);
+	add_engine();
+	array.on_command = write_now_and_then;
+	settle();
+	array.on_command = NULL;
+	assert_int_equal(d->counts.taken_in, 1);
+	assert_in_range(kept_off, 1, 20);
+	check_all(&writer);
+}
+
 static void test_an_engine_dies_during_a_call(void **state)
 {
 	(void)state;
@@ -563,6 +591,7 @@ int main(void)
 		CASE(test_a_writer_dies_while_blocks_are_copied),
 		CASE(test_an_engine_leaves_and_another_joins),
 		CASE(test_an_engine_joins_whatever_is_written),
+		CASE(test_clients_are_kept_off_for_the_last_blocks),
 		CASE(test_an_engine_dies_during_a_call),
 	};
 

@@ -8,7 +8,10 @@
 #include "backend/error.h"
 #include "volume/placement.h"
 
-enum { PAGE_ENTRIES = 7 }; /* of a list, so that most lists have several pages */
+/* Of a list, so that most lists have several pages; and the place of its cursor that says what it begins
+ * with.
+ */
+enum { PAGE_ENTRIES = 7, CURSOR_ARRIVED = 16 };
 
 struct link {
 	struct volume_engine_link base;
@@ -88,7 +91,8 @@ static int list_blocks(struct stand_in *engine, const struct nvme_sqe *sqe, stru
 {
 	struct stand_in_volume *volume = volume_of(engine, sqe->cdw10 & 0xffff);
 	u32 range = sqe->cdw10 >> 16;
-	u64 from = (u64)sqe->cdw14 << 32 | sqe->cdw15, at = range ? sqe->cdw13 : sqe->cdw11;
+	u64 from = (u64)sqe->cdw14 << 32 | sqe->cdw15, cursor = (u64)sqe->cdw12 << 32 | sqe->cdw11;
+	u64 since = cursor >> CURSOR_ARRIVED, at = range ? sqe->cdw13 : cursor & ((1 << CURSOR_ARRIVED) - 1);
 	u64 end = range ? at + range : STAND_IN_BLOCKS;
 
 	if (!volume)
@@ -97,12 +101,14 @@ static int list_blocks(struct stand_in *engine, const struct nvme_sqe *sqe, stru
 	for (; at < end && list->count < PAGE_ENTRIES; at++) {
 		const struct stand_in_block *block = &volume->blocks[at];
 
-		if (block->version && block->version >= from)
+		if (block->version && block->version >= from && (block->trimmed || block->arrived >= since))
 			list->entries[list->count++] =
 				(struct nvme_volume_entry){ at | (block->trimmed ? 1ull << 32 : 0),
 							    block->version };
 	}
-	list->next = engine->lists_again || engine->lists_later ? sqe->cdw11 : at == end ? ~0ull : at;
+	list->next = engine->lists_again || engine->lists_later ? cursor
+		     : at == end                                ? ~0ull
+								: since << CURSOR_ARRIVED | at;
 	engine->lists_later -= engine->lists_later != 0;
 	return 0;
 }
@@ -114,7 +120,8 @@ static int admin(struct stand_in *engine, const struct nvme_sqe *sqe, void *page
 	struct nvme_volume_engine_status status = { .blocks = STAND_IN_BLOCKS,
 						    .doubtful = engine->doubtful,
 						    .has_map = engine->has_map,
-						    .write_faults = engine->write_faults };
+						    .write_faults = engine->write_faults,
+						    .written = (engine->arrived + 1) << CURSOR_ARRIVED };
 
 	switch (sqe->cdw0 & 0xff) {
 	case NVME_ADMIN_VOLUME_ADD:
@@ -168,8 +175,10 @@ static int put(struct stand_in *engine, u16 vid, u32 vba, const struct stand_in_
 	if (engine->faulty)
 		return NVME_STATUS_WRITE_FAULT;
 	engine->writes++;
-	if (block->version > volume->blocks[vba].version || volume->blocks[vba].bad)
+	if (block->version > volume->blocks[vba].version || volume->blocks[vba].bad) {
 		volume->blocks[vba] = *block;
+		volume->blocks[vba].arrived = ++engine->arrived;
+	}
 	return 0;
 }
 

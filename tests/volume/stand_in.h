@@ -14,10 +14,13 @@
 
 enum { STAND_IN_ENGINES = 6, STAND_IN_VOLUMES = 4, STAND_IN_BLOCKS = 512, STAND_IN_HOSTS = 4 };
 
-/** struct stand_in_block - @version 0: it is not there; @bad: it cannot be read */
+/** struct stand_in_block - @version 0: it is not there; @arrived: number of its write; @bad: it cannot be
+ * read
+ */
 struct stand_in_block {
 	u64 version;
 	u64 word;
+	u64 arrived;
 	bool trimmed;
 	bool bad;
 };
@@ -39,6 +42,7 @@ struct stand_in_volume {
  * @failed: nothing becomes durable any more: it refuses flushes and maps
  * @has_map: it was given one since it started
  * @full: it has no room for blocks that it does not have
+ * @arrived: writes that changed a block
  * @lists_again: each page of its lists says that the next one is the same; @lists_later: so many do
  */
 struct stand_in {
@@ -51,6 +55,7 @@ struct stand_in {
 	bool failed;
 	bool has_map;
 	bool full;
+	u64 arrived;
 	bool lists_again;
 	unsigned lists_later;
 	u32 last_vid;

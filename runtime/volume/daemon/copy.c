@@ -11,9 +11,11 @@
  * does not get; so in the end clients are kept off: all engines get a new epoch, which clients learn by a
  * call that this thread does not answer before the rest is copied, and the map with the engine in has come;
  * leases are renewed meanwhile (methods.h).
- * The rest is what has versions of leases that were open since the copying began. The same for an engine that
- * leaves (VOLUMED_LEAVE). An engine of an interrupted copying is out, or in, as it was: a daemon that starts
- * then finds a map that is true.
+ * The rest is what has versions of leases that were open since the copying began, of it what came since the
+ * last pass over all volumes began: engines list blocks in the order in which they came. So there is another
+ * pass, of what came since the one before, as long as the last one took longer than clients may be kept off,
+ * and less than the one before. The same for an engine that leaves (VOLUMED_LEAVE). An engine of an
+ * interrupted copying is out, or in, as it was: a daemon that starts then finds a map that is true.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -25,7 +27,7 @@
 #include "command.h"
 #include "daemon.h"
 
-enum { COMPLAIN_MS = 60000, BURST_MS = 1000, BURST_STEPS = 4, STEP_CREDIT = 1000 };
+enum { COMPLAIN_MS = 60000, BURST_MS = 1000, BURST_STEPS = 4, STEP_CREDIT = 1000, MOST_PASSES = 16 };
 
 static u32 live_epoch(const struct volumed_volume *volume)
 {
@@ -116,6 +118,22 @@ void volumed_copy_end(struct volumed *d)
 	d->copy.task = VOLUMED_IDLE;
 }
 
+/* All volumes, of which the engines' lists have what came since the last pass began. What an engine had
+ * written by its last answer is not behind what it has written by now. */
+static void begin_pass(struct volumed *d, unsigned pass)
+{
+	struct volumed_copy *copy = &d->copy;
+	uint64_t now = volumed_now_ms(d);
+
+	copy->took_ms = pass ? now - copy->began_ms : 0;
+	copy->began_ms = now;
+	copy->pass = pass;
+	copy->next = 0;
+	memcpy(copy->since, copy->written, sizeof(copy->since));
+	for (unsigned i = 0; i < d->engine_count; i++)
+		copy->written[i] = d->engines[i].status.written;
+}
+
 int volumed_copy_begin(struct volumed *d, enum volumed_task task, unsigned engine)
 {
 	struct volumed_copy *copy = &d->copy;
@@ -124,8 +142,8 @@ int volumed_copy_begin(struct volumed *d, enum volumed_task task, unsigned engin
 	volumed_copy_end(d);
 	copy->task = task;
 	copy->engine = engine;
-	copy->next = 0;
 	copy->compared = copy->copied = 0;
+	begin_pass(d, 0);
 	memset(copy->floors, 0, (NVME_VOLUME_MOST + 1) * sizeof(*copy->floors));
 	for (size_t i = 0; i < d->volume_count; i++)
 		copy->floors[d->volumes[i].info.vid] = (u64)d->volumes[i].info.lease_epoch
@@ -185,6 +203,7 @@ static int change_over(struct volumed *d)
 		struct volumed_level level;
 
 		fill_level(d, &d->volumes[i], copy->table, copy->floors[d->volumes[i].info.vid], &level);
+		level.since = copy->written;
 		error = run(&level);
 		copy->copied += level.copied;
 	}
@@ -200,8 +219,22 @@ static int change_over(struct volumed *d)
 	return volumed_map_push(d);
 }
 
+/* So much was written during the last pass that clients should not wait for it. */
+static bool is_to_go_on(const struct volumed *d)
+{
+	const struct volumed_copy *copy = &d->copy;
+	uint64_t took = volumed_now_ms(d) - copy->began_ms;
+
+	return took > d->options.kept_off_ms && copy->pass + 1 < MOST_PASSES &&
+	       (!copy->pass || took < copy->took_ms);
+}
+
 static int finish(struct volumed *d)
 {
+	if (d->copy.task != VOLUMED_REBUILD && is_to_go_on(d)) {
+		begin_pass(d, d->copy.pass + 1);
+		return make_durable(d); /* there is less to do for it in the end */
+	}
 	if (d->copy.task != VOLUMED_REBUILD)
 		return change_over(d);
 	if (make_durable(d) != 0) { /* heartbeats find out which one is gone */
@@ -220,7 +253,8 @@ static void begin_volume(struct volumed *d, const struct volumed_volume *volume)
 {
 	struct volumed_copy *copy = &d->copy;
 
-	fill_level(d, volume, copy->table, 0, &copy->level);
+	fill_level(d, volume, copy->table, copy->pass ? copy->floors[volume->info.vid] : 0, &copy->level);
+	copy->level.since = copy->pass ? copy->since : NULL;
 	if (copy->task != VOLUMED_REBUILD)
 		copy->level.later = copy->floors[volume->info.vid];
 	copy->next = volume->info.vid + 1u;

@@ -33,6 +33,8 @@ int volumed_create(const struct volumed_options *options, struct volumed **out)
 		d->options.heartbeat_ms = VOLUMED_HEARTBEAT_MS;
 	if (!d->options.misses)
 		d->options.misses = VOLUMED_MISSES;
+	if (!d->options.kept_off_ms)
+		d->options.kept_off_ms = VOLUMED_KEPT_OFF_MS;
 	if (!d->options.now_ms)
 		d->options.now_ms = machine_ms;
 	d->table = calloc(WEIR_PLACEMENT_GROUPS, sizeof(*d->table));

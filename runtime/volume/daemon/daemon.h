@@ -30,6 +30,7 @@ enum {
 	VOLUMED_LEASE_MS = 300000,
 	VOLUMED_HEARTBEAT_MS = 500,
 	VOLUMED_MISSES = 3,
+	VOLUMED_KEPT_OFF_MS = 100,
 	VOLUMED_NOBODY = NVME_VOLUME_MOST, /* lease client: nobody, and blocks are to be made equal */
 };
 
@@ -83,6 +84,9 @@ enum volumed_task { VOLUMED_IDLE, VOLUMED_REBUILD, VOLUMED_JOIN, VOLUMED_LEAVE }
  * @open: @level is under way
  * @table: of the map that it leads to
  * @floors: by volume, versions from here on may have been written since; VOLUMED_JOIN and VOLUMED_LEAVE
+ * @pass: of all volumes; from the second on lists begin with @since
+ * @since, @written: by engine: what it had @written when the last pass began, and when this one did
+ * @began_ms: when; @took_ms: the last one, 0: there was none
  * @compared, @copied: blocks
  * @credit: thousandths of steps that may be made now, as of @paced_ms
  * @again_ms: not before, after something failed
@@ -95,6 +99,11 @@ struct volumed_copy {
 	bool open;
 	u32 *table;
 	u64 *floors;
+	unsigned pass;
+	u64 since[NVME_VOLUME_MOST_ENGINES];
+	u64 written[NVME_VOLUME_MOST_ENGINES];
+	uint64_t began_ms;
+	uint64_t took_ms;
 	struct volumed_level level;
 	u64 compared;
 	u64 copied;
@@ -127,14 +136,16 @@ struct volumed_counts {
 };
 
 /** struct volumed_options - @lease_ms, @heartbeat_ms, @misses: 0: the usual; @rebuild_blocks: copied in a
- * second at most while clients go on, 0: any; @now_ms: a clock, NULL: the machine's; @alone: one engine that
- * has no map is a new array */
+ * second at most while clients go on, 0: any; @kept_off_ms: clients may be kept off for about so long while
+ * an engine joins or leaves, 0: the usual; @now_ms: a clock, NULL: the machine's; @alone: one engine that has
+ * no map is a new array */
 struct volumed_options {
 	struct volume_linker *linker;
 	uint64_t lease_ms;
 	uint64_t heartbeat_ms;
 	unsigned misses;
 	uint64_t rebuild_blocks;
+	uint64_t kept_off_ms;
 	uint64_t (*now_ms)(void);
 	bool alone;
 };

@@ -88,7 +88,9 @@ static int fence(struct volumed *d, struct volumed_volume *volume)
  * compared once more. */
 static int compare_joining(struct volumed *d, const struct volumed_volume *volume)
 {
-	if (d->copy.task != VOLUMED_JOIN || d->copy.next <= volume->info.vid)
+	bool compared = d->copy.pass || d->copy.next > volume->info.vid;
+
+	if (d->copy.task != VOLUMED_JOIN || !compared)
 		return 0;
 	return volumed_copy_begin(d, VOLUMED_JOIN, d->copy.engine);
 }

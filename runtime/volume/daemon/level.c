@@ -51,13 +51,21 @@ void volumed_level_end(struct volumed_level *level)
 	memset(level->versions, 0, sizeof(level->versions));
 }
 
+/* The list of engine @engine is next. */
+static void begin_list(struct volumed_level *level, unsigned engine)
+{
+	level->engine = engine;
+	level->cursor = level->since && engine < NVME_VOLUME_MOST_ENGINES ? level->since[engine] : 0;
+}
+
 static int begin_slice(struct volumed_level *level, u64 base)
 {
 	volumed_level_end(level);
 	level->base = base;
-	level->engine = 0;
-	level->cursor = level->at = level->waits = 0;
+	begin_list(level, 0);
+	level->at = level->waits = 0;
 	level->listed = level->changed = false;
+	memset(level->touched, 0, sizeof(level->touched));
 	level->best = map_words(VOLUMED_SLICE * sizeof(u64));
 	level->source = map_words(VOLUMED_SLICE);
 	for (u32 i = 0; i < level->replicas; i++) {
@@ -97,6 +105,7 @@ static void note(struct volumed_level *level, const struct nvme_volume_entry *en
 
 	if (vba < level->base || at >= slice_blocks(level) || entry->version < level->from)
 		return;
+	level->touched[at / VOLUMED_CHUNK] = true;
 	for (u32 i = 0; i < level->replicas; i++)
 		if (engine_at(level, vba, i) == level->engine)
 			level->versions[i][at] = entry->version;
@@ -113,7 +122,7 @@ static int list_step(struct volumed_level *level)
 	int status;
 
 	while (level->engine < NVME_VOLUME_MOST_ENGINES && !level->links[level->engine])
-		level->engine++;
+		begin_list(level, level->engine + 1);
 	if (level->engine == NVME_VOLUME_MOST_ENGINES) {
 		level->listed = true;
 		return 0;
@@ -139,10 +148,8 @@ static int list_step(struct volumed_level *level)
 	for (u32 i = 0; i < list.count && i < 255; i++)
 		note(level, &list.entries[i]);
 	level->cursor = list.next;
-	if (list.next == ~0ull) {
-		level->engine++;
-		level->cursor = 0;
-	}
+	if (list.next == ~0ull)
+		begin_list(level, level->engine + 1);
 	return 0;
 }
 
@@ -326,6 +333,18 @@ static int compare_step(struct volumed_level *level)
 	return error;
 }
 
+/* Past chunks that no list has a block of: they are the same everywhere. */
+static void pass_over(struct volumed_level *level)
+{
+	u64 from = level->at, blocks = slice_blocks(level);
+
+	while (level->at < blocks && !level->touched[level->at / VOLUMED_CHUNK])
+		level->at = (level->at / VOLUMED_CHUNK + 1) * VOLUMED_CHUNK;
+	if (level->at > blocks)
+		level->at = blocks;
+	level->compared += level->at - from;
+}
+
 static int end_of(const struct volumed_level *level)
 {
 	if (!level->left)
@@ -343,6 +362,8 @@ int volumed_level_step(struct volumed_level *level)
 
 	if (error)
 		return error;
+	if (level->listed)
+		pass_over(level);
 	if (!level->listed || level->at < slice_blocks(level))
 		return 1;
 	if (!level->changed && level->base + VOLUMED_SLICE >= level->blocks)

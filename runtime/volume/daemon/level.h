@@ -35,7 +35,8 @@
 
 #include "link.h"
 
-enum { VOLUMED_SLICE = 1 << 22 }; /* blocks that are compared at a time */
+/* Blocks that are compared at a time, and of these those that are looked at together. */
+enum { VOLUMED_SLICE = 1 << 22, VOLUMED_CHUNK = 1 << 12 };
 
 /**
  * struct volumed_level - a comparison
@@ -44,6 +45,7 @@ enum { VOLUMED_SLICE = 1 << 22 }; /* blocks that are compared at a time */
  * @table: where blocks are placed
  * @vid, @blocks, @replicas, @unit_log2: the volume's
  * @from: versions below are the same already
+ * @since: what each engine's list begins with; NULL: with all that it has
  * @later: versions from there on are compared again in the end, with clients kept off; ~0: none are
  * @live: lease epoch of a writer that may be at work; 0: none
  * @settled: no writer is at work, and no replica lacks what was acknowledged
@@ -56,6 +58,7 @@ enum { VOLUMED_SLICE = 1 << 22 }; /* blocks that are compared at a time */
  * @at: block of the slice that is compared next
  * @best, @versions, @source: of each block of the slice: the newest version, those of its replicas, who has
  * the newest (bit 7: it was trimmed)
+ * @touched: chunks of the slice that any list has a block of
  */
 struct volumed_level {
 	struct volume_engine_link *links[NVME_VOLUME_MOST_ENGINES];
@@ -66,6 +69,7 @@ struct volumed_level {
 	u32 replicas;
 	u32 unit_log2;
 	u64 from;
+	const u64 *since;
 	u64 later;
 	u32 live;
 	bool settled;
@@ -81,6 +85,7 @@ struct volumed_level {
 	u64 *best;
 	u64 *versions[NVME_VOLUME_MOST_REPLICAS];
 	u8 *source;
+	bool touched[VOLUMED_SLICE / VOLUMED_CHUNK];
 	u64 compared;
 	u64 copied;
 };
