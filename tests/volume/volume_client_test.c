@@ -290,11 +290,16 @@ static void gets_the_map_that_engines_have(void **state)
 
 static void ends_when_nobody_has_the_map(void **state)
 {
+	unsigned refused = 0;
+
 	(void)state;
 	begin(2, SHORT_MS);
 	rig_new_epoch(&rig, false, true);
 	fill(data, 1, 1);
 	assert_int_equal(rig_do(&rig, WEIR_IO_WRITE, 0, 1, data), NVME_STATUS_PATH_INACCESSIBLE);
+	for (unsigned i = 0; i < RIG_ENGINES; i++)
+		refused += rig.engines[i].stale;
+	assert_in_range(refused, 1, 2 * (SHORT_MS / 32 + 6)); /* tried less and less often */
 	assert_int_equal(rig_do(&rig, WEIR_IO_READ, 0, 1, data), NVME_STATUS_PATH_INACCESSIBLE);
 	rig_new_epoch(&rig, true, false);
 	write_value(0, 1, 1);
