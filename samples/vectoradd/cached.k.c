@@ -98,6 +98,11 @@ WEIR_FN void vectoradd_put(WEIR_GLOBAL struct vectoradd_cached_args *args, u64 f
 	}
 }
 
+WEIR_FN u64 vectoradd_at_most(u64 lines)
+{
+	return lines < VECTORADD_LINES ? lines : (u64)VECTORADD_LINES;
+}
+
 WEIR_KERNEL(vectoradd_cached, struct vectoradd_cached_args)
 {
 	u64 line = args->line_bytes / 16, lines = args->a.count / line, wave = weir_active();
@@ -107,13 +112,13 @@ WEIR_KERNEL(vectoradd_cached, struct vectoradd_cached_args)
 	if (weir_wave() >= args->waves)
 		return;
 	for (u64 first = weir_wave() * VECTORADD_LINES; first < lines; first += step) {
-		u64 here = lines - first < VECTORADD_LINES ? lines - first : VECTORADD_LINES;
+		u64 here = vectoradd_at_most(lines - first);
 		u64 next = first + step < lines ? lines - first - step : 0;
 
 		vectoradd_bring(args, first, here);
 		for (u64 i = 0; i < here; i++)
 			vectoradd_line(args, (first + i) * line, line, buffers + i * args->line_bytes);
-		vectoradd_ahead(args, first + step, next < VECTORADD_LINES ? next : VECTORADD_LINES);
+		vectoradd_ahead(args, first + step, vectoradd_at_most(next));
 		weir_wave_sync(wave); /* all lanes' parts, before they are written */
 		vectoradd_put(args, first, here, buffers);
 		weir_wave_sync(wave); /* the buffers are free again */
