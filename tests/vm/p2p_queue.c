@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <linux/nvme_ioctl.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -77,14 +78,16 @@ static int admin(int controller, uint8_t opcode, uint32_t cdw10, uint32_t cdw11,
 	return status;
 }
 
-/* /dev/nvme0 of /dev/nvme0n1 */
-static int open_controller(const char *disk, char name[16])
+/* The driver's node of @ssd. A disk's name has the number of its subsystem, which may be another one. */
+static int open_controller(const char *ssd, char name[16])
 {
-	char path[32];
-	unsigned number;
+	char pattern[80], path[32];
+	glob_t found;
 
-	check(sscanf(disk, "/dev/nvme%un", &number) == 1, "%s is no disk", disk);
-	snprintf(name, 16, "nvme%u", number);
+	snprintf(pattern, sizeof(pattern), "/sys/bus/pci/devices/%.20s/nvme/nvme*", ssd);
+	check(!glob(pattern, 0, NULL, &found) && found.gl_pathc == 1, "%s has no driver", ssd);
+	snprintf(name, 16, "%.15s", strrchr(found.gl_pathv[0], '/') + 1);
+	globfree(&found);
 	snprintf(path, sizeof(path), "/dev/%s", name);
 	return open_node(path);
 }
@@ -165,7 +168,7 @@ static struct pair begin(char **argv, uint64_t first)
 	struct weir_p2p_locate location = { .size = sizeof(location), .handle = pair.range.handle };
 	char name[16];
 
-	pair.controller = open_controller(argv[1], name);
+	pair.controller = open_controller(argv[2], name);
 	refuse_shadow(pair.controller, name);
 	pair.call = request(&pair.range, argv[2], free_queue(pair.controller, name));
 	check(!ioctl(pair.range.node, WEIR_P2P_QUEUE_ADD, &pair.call), "%s", why(pair.range.node));
