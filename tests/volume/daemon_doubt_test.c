@@ -129,6 +129,61 @@ static void test_of_two_in_doubt_none_is_taken_out(void **state)
 	check_all(&writer);
 }
 
+/* Engine 0 dies at this command. Clients have the map of before: none in doubt is given that. */
+static u32 fatal_opcode;
+
+static void die_beside_another_in_doubt(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	const struct stand_in *other = &engines->engines[1];
+
+	assert_false(other->has_map && other->map.epoch <= writer.map);
+	engines->engines[0].dead |= opcode == fatal_opcode && engine == 0;
+}
+
+/* Engines 0 and 1 were not closed in order, and engine 1 has lost the last write of a block. */
+static void check_two_in_doubt_are_not_read(u32 opcode)
+{
+	u32 vba = 0;
+	u64 word;
+
+	begin_written(5);
+	while (engine_at(writer.vid, vba, 0) != 1)
+		vba++;
+	array.engines[1].volumes[writer.vid].blocks[vba].version--;
+	array.engines[1].volumes[writer.vid].blocks[vba].word = 7;
+	for (unsigned i = 0; i < 2; i++) {
+		stand_in_restart(&array.engines[i], false);
+		array.engines[i].doubtful = array.engines[i].resets = true;
+	}
+	fatal_opcode = opcode;
+	array.on_command = die_beside_another_in_doubt;
+	volumed_heartbeat(d);
+	assert_true(array.engines[0].dead);
+	array.on_command = NULL;
+	get_map(&writer);
+	assert_int_equal(stand_in_read(&array.engines[1], writer.number, writer.map, writer.vid, vba, &word),
+			 NVME_STATUS_VOLUME_STALE_MAP);
+	volumed_heartbeat(d);
+	assert_int_equal(d->epoch, writer.map); /* nothing can be done: clients are not kept off for it */
+	array.engines[0].dead = false;
+	settle();
+	assert_int_equal(d->counts.taken_out, 0);
+	assert_true(d->engines[0].accepted && d->engines[1].accepted);
+	check_all(&writer);
+}
+
+static void test_of_two_in_doubt_the_first_dies_as_it_is_given_the_map(void **state)
+{
+	(void)state;
+	check_two_in_doubt_are_not_read(NVME_ADMIN_VOLUME_MAP);
+}
+
+static void test_of_two_in_doubt_the_first_dies_as_they_are_compared(void **state)
+{
+	(void)state;
+	check_two_in_doubt_are_not_read(NVME_ADMIN_VOLUME_LIST);
+}
+
 static void die_when_asked(struct stand_in_array *of, u32 opcode, unsigned engine)
 {
 	if (opcode == NVME_ADMIN_VOLUME_GET && engine == 0)
@@ -364,6 +419,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_an_engine_in_doubt_is_compared_with_all),
 		CASE(test_of_two_in_doubt_none_is_taken_out),
+		CASE(test_of_two_in_doubt_the_first_dies_as_it_is_given_the_map),
+		CASE(test_of_two_in_doubt_the_first_dies_as_they_are_compared),
 		CASE(test_an_engine_that_is_silent_has_not_forgotten),
 		CASE(test_what_was_copied_is_copied_again),
 		CASE(test_the_last_engine_does_not_leave),

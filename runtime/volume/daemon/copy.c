@@ -229,14 +229,8 @@ static bool is_to_go_on(const struct volumed *d)
 	       (!copy->pass || took < copy->took_ms);
 }
 
-static int finish(struct volumed *d)
+static int finish_rebuild(struct volumed *d)
 {
-	if (d->copy.task != VOLUMED_REBUILD && is_to_go_on(d)) {
-		begin_pass(d, d->copy.pass + 1);
-		return make_durable(d); /* there is less to do for it in the end */
-	}
-	if (d->copy.task != VOLUMED_REBUILD)
-		return change_over(d);
 	if (make_durable(d) != 0) { /* heartbeats find out which one is gone */
 		d->copy.next = 0;
 		d->copy.again_ms = volumed_now_ms(d) + d->options.heartbeat_ms;
@@ -247,6 +241,16 @@ static int finish(struct volumed *d)
 	d->rebuilding = false;
 	d->failed = 0;
 	return volumed_map_push(d);
+}
+
+static int finish(struct volumed *d)
+{
+	if (d->copy.task == VOLUMED_REBUILD)
+		return finish_rebuild(d);
+	if (!is_to_go_on(d))
+		return change_over(d);
+	begin_pass(d, d->copy.pass + 1);
+	return make_durable(d); /* there is less to do for it in the end */
 }
 
 static void begin_volume(struct volumed *d, const struct volumed_volume *volume)

@@ -229,23 +229,22 @@ static unsigned others_failed_now(struct volumed *d, const struct volumed_engine
 	return volumed_others_failed(d, engine) + lacking;
 }
 
-/* It has not got all that it lacks. What it has no room for it says that it does not have, in a map that is
- * rebuilt; while old blocks may be there it has the epoch of before, and refuses clients. */
-static int keep_from_readers(struct volumed *d, struct volumed_engine *engine)
+/* This engine may lack what one has that does not answer, as long as that one is in. */
+static int check_others_answer(const struct volumed *d, const struct volumed_engine *engine)
 {
-	int error;
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		const struct volumed_engine *other = &d->engines[i];
 
-	engine->current = engine->accepted;
-	d->rebuilding = d->rebuilding || engine->accepted;
-	d->failed += engine->accepted;
-	error = volumed_map_push(d);
-	if (engine->accepted)
-		(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0);
-	return error;
+		if (other != engine && volumed_engine_in(other) && !other->current && !other->answers)
+			return weir_fail(EAGAIN,
+					 "engine %u may lack what engine %u has, which does not answer: "
+					 "start it again",
+					 engine->info.id, other->info.id);
+	}
+	return 0;
 }
 
-/* Others whose connection was lost answer again, and have what this one lacks; one that does not answer may
- * have it, as long as it is in. */
+/* Others whose connection was lost answer again, and have what this one lacks; or are in doubt themselves. */
 static int bring_others(struct volumed *d, const struct volumed_engine *engine)
 {
 	int error = 0;
@@ -253,35 +252,63 @@ static int bring_others(struct volumed *d, const struct volumed_engine *engine)
 	for (unsigned i = 0; i < d->engine_count && !error; i++) {
 		struct volumed_engine *other = &d->engines[i];
 
-		if (other == engine || !volumed_engine_in(other) || other->current)
-			continue;
-		if (!other->answers)
-			error = weir_fail(EAGAIN,
-					  "engine %u may lack what engine %u has, which does not answer: "
-					  "start it again",
-					  engine->info.id, other->info.id);
-		else if (!has_forgotten(d, other))
+		if (other != engine && volumed_engine_in(other) && !other->current &&
+		    !has_forgotten(d, other))
 			error = volumed_engine_bring(d, other);
 	}
 	return error;
 }
 
-/* Clients are kept off by a new epoch, of which they learn by a call, until blocks are equal: what this
- * engine lacks others have, or nobody. Where the map does not count without this engine, it may with it. */
+/* Engines in doubt that have the map. Those that were not compared may have old blocks: they keep the epoch
+ * of before the next one, and refuse clients. */
+static unsigned accept_doubtful(struct volumed *d, bool compared)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+
+		if (!engine->current || !is_doubtful(engine))
+			continue;
+		engine->accepted = engine->current = compared;
+		count++;
+	}
+	return count;
+}
+
+/* What they have no room for they say that they do not have, in a map that is rebuilt. */
+static int rebuild_accepted(struct volumed *d, unsigned count)
+{
+	int error;
+
+	d->rebuilding = true;
+	d->failed += count;
+	error = volumed_map_push(d);
+	(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0);
+	return error;
+}
+
+/* Clients are kept off by a new epoch, of which they learn by a call, until blocks are equal: what these
+ * engines lack others have, or nobody. None in doubt is given the epoch that clients have. Where the map does
+ * not count without this engine, it may with it. */
 static int accept(struct volumed *d, struct volumed_engine *engine)
 {
-	int error = bring_others(d, engine);
+	int error = check_others_answer(d, engine);
+	unsigned accepted;
 
 	if (error)
 		return error;
 	error = volumed_map_push(d);
 	if (!error || error == -EAGAIN)
+		error = bring_others(d, engine);
+	if (!error)
 		error = volumed_engine_bring(d, engine);
-	if (error)
-		return error;
-	error = volumed_equalize_all(d);
-	engine->accepted = !error || error == -ENOSPC;
-	return error ? keep_from_readers(d, engine) : 0;
+	if (!error)
+		error = volumed_equalize_all(d);
+	accepted = accept_doubtful(d, !error || error == -ENOSPC);
+	if (error == -ENOSPC)
+		return rebuild_accepted(d, accepted);
+	return error ? volumed_map_push(d) : 0;
 }
 
 int volumed_engine_return(struct volumed *d, struct volumed_engine *engine)
