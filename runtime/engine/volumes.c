@@ -291,6 +291,8 @@ static u32 renew_placement(struct weir_engine *engine, const struct nvme_volume_
 
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map)
 {
+	bool again = engine->has_map && map->epoch == engine->map.epoch &&
+		     map->rebuilding == engine->map.rebuilding;
 	u32 status;
 
 	if (!map->count || map->count > NVME_VOLUME_MOST_ENGINES || map->self >= map->count)
@@ -310,7 +312,8 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 		engine->status.doubtful = 0; /* it gets what it lacks before it comes in again */
 		engine->status.write_faults = 0;
 	}
-	settle(engine);
+	if (!again) /* else copies for a map to come may have been made under it */
+		settle(engine);
 	return NVME_STATUS_SUCCESS;
 }
 

@@ -44,6 +44,22 @@ static void test_kept_for_the_next_map(void **state)
 	lossy_destroy(&lossy);
 }
 
+/* They were made under it. */
+static void test_kept_when_the_same_map_comes_again(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = open_copied(&lossy, 0);
+	assert_int_equal(give(engine, MAP, 8, 0), 0);
+	assert_int_equal(direct_status(engine).used, COPIES);
+	assert_int_equal(give(engine, MAP + 1, 8, 0), 0);
+	assert_in_range(direct_status(engine).used, 1, COPIES - 1);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* After a failure another map comes, under which they would be read, although they were not written since. */
 static void test_given_up_after_a_failure(void **state)
 {
@@ -85,6 +101,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kept_for_the_next_map),
+		cmocka_unit_test(test_kept_when_the_same_map_comes_again),
 		cmocka_unit_test(test_given_up_after_a_failure),
 		cmocka_unit_test(test_kept_after_a_second_failure),
 	};

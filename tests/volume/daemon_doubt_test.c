@@ -228,6 +228,27 @@ static void test_what_was_copied_is_copied_again(void **state)
 	check_all(&writer);
 }
 
+/* One leaves; what was copied for the map without it engines drop with another map, which comes for two that
+ * are in doubt. */
+static void test_what_was_copied_is_copied_again_for_another_map(void **state)
+{
+	(void)state;
+	begin_written(5);
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
+	do_call("engine_remove", json_pack("{s:i}", "id", (int)d->engines[4].info.id), 0);
+	while (d->copy.task != VOLUMED_LEAVE || d->copy.level.copied < 4) {
+		clock_ms += 10;
+		(void)volumed_step(d);
+	}
+	for (unsigned i = 2; i < 4; i++)
+		array.engines[i].doubtful = array.engines[i].resets = true;
+	volumed_heartbeat(d);
+	settle();
+	assert_int_equal(d->engine_count, 4);
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
 /* The one that was to stay fails: the other one goes once there is somebody else. */
 static void test_the_last_engine_does_not_leave(void **state)
 {
@@ -423,6 +444,7 @@ int main(void)
 		CASE(test_of_two_in_doubt_the_first_dies_as_they_are_compared),
 		CASE(test_an_engine_that_is_silent_has_not_forgotten),
 		CASE(test_what_was_copied_is_copied_again),
+		CASE(test_what_was_copied_is_copied_again_for_another_map),
 		CASE(test_the_last_engine_does_not_leave),
 		CASE(test_an_engine_in_doubt_stays_if_the_other_has_a_new_disk),
 		CASE(test_the_only_engine_left_stays_in_doubt),

@@ -102,6 +102,29 @@ static void test_an_engine_is_put_back(void **state)
 	assert_int_equal(d->failed + d->counts.taken_out, 0);
 }
 
+static void die_with_the_map(struct stand_in_array *of, u32 opcode, unsigned engine)
+{
+	if (opcode == NVME_ADMIN_VOLUME_MAP && engine == 0)
+		of->engines[0].dead = true;
+}
+
+/* Of some blocks it has the only replica that is left. All is where it belongs when the other one is back. */
+static void test_an_engine_is_put_back_for_one_that_dies(void **state)
+{
+	(void)state;
+	begin_written(4);
+	array.engines[1].write_faults = 1;
+	array.on_command = die_with_the_map;
+	volumed_heartbeat(d);
+	array.on_command = NULL;
+	assert_true(volumed_engine_in(&d->engines[1]));
+	assert_int_equal(d->failed + d->counts.taken_out, 0);
+	array.engines[0].dead = false;
+	settle();
+	assert_int_equal(d->counts.copied + d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -111,6 +134,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_an_engine_stays_beside_one_that_keeps_nothing, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_an_engine_is_put_back, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_engine_is_put_back_for_one_that_dies, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests_name("daemon_full", tests, NULL, NULL);

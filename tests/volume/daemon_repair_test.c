@@ -175,6 +175,32 @@ static void test_what_was_acknowledged_is_not_given_up(void **state)
 	assert_true(array.engines[left].volumes[writer.vid].blocks[vba].bad);
 }
 
+/* Its replicas are both there, and the older one has what was acknowledged: it keeps no rebuild from its end.
+ */
+static void test_what_was_not_acknowledged_is_given_up_in_a_rebuild(void **state)
+{
+	u32 vba = 0;
+
+	(void)state;
+	begin_written(4);
+	while (engine_at(writer.vid, vba, 0) == 3 || engine_at(writer.vid, vba, 1) == 3)
+		vba++;
+	write_one(vba, 1, 55);
+	replica(vba, 1)->bad = true;
+	array.engines[3].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_true(d->rebuilding);
+	for (unsigned i = 0; i < MOST_STEPS / 10; i++, clock_ms++)
+		(void)volumed_step(d);
+	assert_true(replica(vba, 1)->bad); /* its writer may repeat it */
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), -ENOSPC);
+	settle();
+	assert_false(d->rebuilding || replica(vba, 1)->bad);
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
+	check_all(&writer);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -182,6 +208,8 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_what_was_acknowledged_is_not_given_up, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_what_was_not_acknowledged_is_given_up_in_a_rebuild,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_block_is_repaired, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_what_is_well_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_versions_are_not_copied, set_up, tear_down),

@@ -48,6 +48,8 @@ static void drop_misplaced(struct stand_in *engine)
 
 static int set_map(struct stand_in *engine, const struct nvme_volume_map *map)
 {
+	bool again = engine->has_map && map->epoch == engine->map.epoch;
+
 	if (map->epoch < engine->map.epoch)
 		return NVME_STATUS_VOLUME_STALE_MAP;
 	if (map->rebuilding == NVME_VOLUME_REBUILDING && engine->map.rebuilding != NVME_VOLUME_REBUILDING)
@@ -58,7 +60,7 @@ static int set_map(struct stand_in *engine, const struct nvme_volume_map *map)
 		engine->write_faults = 0;
 	if (weir_placement_build(map, engine->table) != 0)
 		return NVME_STATUS_INVALID_FIELD;
-	if (!map->rebuilding)
+	if (!map->rebuilding && !again)
 		drop_misplaced(engine);
 	return 0;
 }

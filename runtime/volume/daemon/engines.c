@@ -343,19 +343,22 @@ static bool others_keep(struct volumed *d, const struct volumed_engine *engine)
 	return true;
 }
 
-/* Another one whose medium fails may not keep the map, and what was acknowledged just before: this one, which
- * has it, is in again. Nobody was told of the map without it. */
+/* Another one whose medium fails may not keep the map, and what was acknowledged just before; or one may have
+ * failed since it was asked: this one, which has it, is in again. Nobody was told of the map without it. */
 static void leave(struct volumed *d, struct volumed_engine *engine)
 {
-	bool refused = false;
+	bool refused = false, silent = false;
 
 	if (!others_keep(d, engine))
 		return;
 	(void)volumed_take_out(d, engine);
-	for (unsigned i = 0; i < d->engine_count; i++)
-		refused |=
-			volumed_engine_in(&d->engines[i]) && d->engines[i].answers && !d->engines[i].current;
-	if (refused && !d->counted)
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		const struct volumed_engine *other = &d->engines[i];
+
+		silent |= volumed_engine_in(other) && !other->answers;
+		refused |= volumed_engine_in(other) && other->answers && !other->current;
+	}
+	if (silent || (refused && !d->counted))
 		volumed_put_back(d, engine);
 }
 

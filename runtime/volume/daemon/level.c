@@ -251,6 +251,12 @@ static struct volume_engine_link *find_older(const struct volumed_level *level, 
 	return *status < 0 ? NULL : found;
 }
 
+/* Whether the newest version, if some replica has an older one, was never acknowledged, and never will be. */
+static bool is_unacknowledged(const struct volumed_level *level, u64 at)
+{
+	return level->settled || (!is_lacking(level, at) && repair_version(level, level->best[at]));
+}
+
 /* The newest version cannot be read, and was not acknowledged. */
 static int fall_back(struct volumed_level *level, u64 at)
 {
@@ -289,7 +295,7 @@ static int copy_block(struct volumed_level *level, u64 at, u64 highest)
 	if (!trimmed)
 		status = read_block(level, at, &block, data);
 	level->changed |= status == NVME_STATUS_VOLUME_OLD_VERSION && is_to_be_listed(level, at);
-	if (status == NVME_STATUS_UNRECOVERED_READ && level->settled)
+	if (status == NVME_STATUS_UNRECOVERED_READ && is_unacknowledged(level, at))
 		return fall_back(level, at);
 	if (status)
 		return judge(level, block.vba, status);

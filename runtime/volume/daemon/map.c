@@ -58,6 +58,8 @@ int volumed_map_push(struct volumed *d)
 
 	if (error)
 		return error;
+	if (d->copy.task != VOLUMED_REBUILD && !d->changing)
+		volumed_copy_end(d); /* engines drop the copies for a map to come: they are made again */
 	d->epoch++;
 	d->counted = false;
 	d->counts.maps++;
@@ -173,6 +175,7 @@ void volumed_put_back(struct volumed *d, struct volumed_engine *engine)
 	d->failed--;
 	d->counts.taken_out--;
 	(void)volumed_map_push(d);
-	fprintf(stderr, "weir-volumed: engine %u (%s): another engine fails writes, too: in again, map %u\n",
+	(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0); /* to where this map places blocks */
+	fprintf(stderr, "weir-volumed: engine %u (%s): another engine fails, too: in again, map %u\n",
 		engine->info.id, engine->info.address, d->epoch);
 }
