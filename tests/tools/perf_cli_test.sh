@@ -208,16 +208,22 @@ for how in text zeros "text --cached=64K" "zeros --cached=64K"; do
 done
 finish "verification finds what somebody else wrote"
 
-# Place 0 is written once, at first; whoever reads it afterwards finds what somebody else wrote.
+# Place 0 is written once, at first; whoever reads it afterwards finds what somebody else wrote. On a busy machine that somebody
+# may come too late; not each time.
 for cached in "" --cached=64K; do
-    truncate -s 0 disk && truncate -s 8M disk
-    # shellcheck disable=SC2086
-    WEIR_BACKEND=cpu "$tool" "file:disk?direct=off&iops=300" --rw=write --verify --iodepth=1 --runtime=1 --runs=1 --json $cached >.out 2>.err &
-    while kill -0 $! 2>/dev/null; do
-        head -c 24 /dev/zero | dd of=disk bs=1 seek=504 conv=notrunc status=none # whole words
-        sleep 0.02
+    for ((try = 0; try < 10; try++)); do
+        truncate -s 0 disk && truncate -s 8M disk
+        # shellcheck disable=SC2086
+        WEIR_BACKEND=cpu "$tool" "file:disk?direct=off&iops=300" --rw=write --verify --iodepth=1 --runtime=1 --runs=1 --json $cached >.out 2>.err &
+        while kill -0 $! 2>/dev/null; do
+            head -c 24 /dev/zero | dd of=disk bs=1 seek=504 conv=notrunc status=none # whole words
+            sleep 0.02
+        done
+        wait $!
+        status=$?
+        python3 -c "import json; exit(json.load(open('.out'))['bad_blocks'] < ${cached:+1 +} 1)" 2>.not && break
     done
-    wait $! && wrong "wrong data, and the exit status was 0"
+    [ "$status" != 0 ] || wrong "wrong data, and the exit status was 0"
     out=$(<.out) err=$(<.err)
     json "j['bad_blocks'] >= ${cached:+1 +} 1" 'j["errors"] == 0 and j["bad_byte"] < 4096 and j["verified_blocks"] > j["bad_blocks"]'
     says "do not hold what was written"
