@@ -137,8 +137,9 @@ enum { NVME_VOLUME_REBUILDING = 1, NVME_VOLUME_CHANGING = 2 };
  * @self: which of them the engine is that the map is given to
  * @rebuilding: not 0: some blocks may not be on all engines where they are placed: an engine answers reads of
  *   blocks that it does not have with NVME_STATUS_VOLUME_NOT_HERE; 0: with zeros, and it drops blocks that
- * are placed elsewhere. NVME_VOLUME_REBUILDING: after a failure; with the first such map an engine drops what
- *   the map before placed elsewhere. NVME_VOLUME_CHANGING: it keeps that for the map to come.
+ *   are placed elsewhere when the map comes, not when it comes once more: copies for the map to come may be
+ *   among them. NVME_VOLUME_REBUILDING: after a failure; with the first such map an engine drops what the map
+ *   before placed elsewhere. NVME_VOLUME_CHANGING: it keeps that for the map to come.
  */
 struct nvme_volume_map {
 	u32 epoch;

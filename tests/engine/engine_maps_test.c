@@ -44,7 +44,7 @@ static void test_kept_for_the_next_map(void **state)
 	lossy_destroy(&lossy);
 }
 
-/* They were made under it. */
+/* Copies for a map to come are made under the present one. */
 static void test_kept_when_the_same_map_comes_again(void **state)
 {
 	struct weir_engine *engine;

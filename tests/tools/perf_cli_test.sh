@@ -221,7 +221,7 @@ for cached in "" --cached=64K; do
         done
         wait $!
         status=$?
-        python3 -c "import json; exit(json.load(open('.out'))['bad_blocks'] < ${cached:+1 +} 1)" 2>.not && break
+        python3 -c "import json; exit(json.load(open('.out'))['bad_blocks'] < ${cached:+1 +} 1)" 2>/dev/null && break
     done
     [ "$status" != 0 ] || wrong "wrong data, and the exit status was 0"
     out=$(<.out) err=$(<.err)

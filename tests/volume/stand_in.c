@@ -48,7 +48,8 @@ static void drop_misplaced(struct stand_in *engine)
 
 static int set_map(struct stand_in *engine, const struct nvme_volume_map *map)
 {
-	bool again = engine->has_map && map->epoch == engine->map.epoch;
+	bool again = engine->has_map && map->epoch == engine->map.epoch &&
+		     map->rebuilding == engine->map.rebuilding;
 
 	if (map->epoch < engine->map.epoch)
 		return NVME_STATUS_VOLUME_STALE_MAP;
