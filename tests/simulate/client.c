@@ -19,6 +19,7 @@ enum {
 	REOPEN_MS = 700,
 	MOST_OP_S = 150,
 	CALLS_END_MS = 4000,
+	OP_BYTES = MOST_OP_BLOCKS * NVME_VOLUME_BLOCK_BYTES,
 	WORDS = NVME_VOLUME_BLOCK_BYTES / sizeof(u64),
 	KIND = 0xff,
 };
@@ -27,6 +28,7 @@ enum {
 
 struct channel {
 	struct weir_channel base;
+	struct client *client;
 	struct sim_connection *connection;
 	unsigned inflight;
 	unsigned most;
@@ -40,7 +42,7 @@ static u8 *page_of(const struct nvme_sqe *sqe, u32 index, u32 count)
 	return (u8 *)(uintptr_t)(count == 2 ? sqe->prp2 : ((const u64 *)(uintptr_t)sqe->prp2)[index - 1]);
 }
 
-static void take_data(struct sim_message *message)
+void client_take_data(struct sim_message *message)
 {
 	u32 opcode = message->sqe.cdw0 & KIND, count = (message->sqe.cdw12 & 0xffff) + 1;
 	bool moves = opcode == NVME_OPCODE_READ || opcode == NVME_OPCODE_WRITE;
@@ -69,21 +71,27 @@ static bool channel_submit(struct weir_channel *base, const struct nvme_sqe *sqe
 	message = sim_message(channel->connection, true);
 	message->sqe = *sqe;
 	message->argument = argument;
-	take_data(message);
+	client_take_data(message);
 	sim_send(message);
 	return true;
 }
 
-static void give_data(const struct sim_message *reply)
+void client_give_data(struct client *client, const struct sim_message *reply, const void *wanted)
 {
 	u32 count = reply->bytes / NVME_VOLUME_BLOCK_BYTES;
-	struct volume_command *command = reply->argument;
 
-	if (reply->by_outsider)
-		((struct op *)command->fragment->io)->by_outsider = true;
+	for (u32 i = 0; i < MOST_OPS && reply->by_outsider; i++)
+		if ((uintptr_t)wanted - (uintptr_t)client->ops[i].data < OP_BYTES)
+			client->ops[i].by_outsider = true;
 	for (u32 i = 0; i < count; i++)
 		memcpy(page_of(&reply->sqe, i, count), reply->data + (size_t)i * NVME_VOLUME_BLOCK_BYTES,
 		       NVME_VOLUME_BLOCK_BYTES);
+}
+
+/* Where the request of a command has its data. */
+static const void *wanted_by(const struct volume_command *command)
+{
+	return command->fragment->io->iov[0].iov_base;
 }
 
 static unsigned channel_poll(struct weir_channel *base, void (*done)(void *argument, u32 status))
@@ -95,7 +103,7 @@ static unsigned channel_poll(struct weir_channel *base, void (*done)(void *argum
 	while (!channel->halted && (reply = sim_take(channel->connection)) != NULL) {
 		channel->inflight--;
 		if (reply->data)
-			give_data(reply);
+			client_give_data(channel->client, reply, wanted_by(reply->argument));
 		done(reply->argument, reply->status);
 		sim_message_free(reply);
 		count++;
@@ -147,11 +155,12 @@ static int channel_open(void *argument, const char *uri, void *memory, size_t by
 	connection = sim_connect(&cluster.engines[number - 1].node, CONNECT_MS * SIM_MS);
 	if (!connection)
 		return -ENOTCONN;
-	connection->waiter = client->task;
+	connection->waiter = client->lanes ? client_lanes_poller(client) : client->task;
 	channel = calloc(1, sizeof(*channel));
 	if (!channel)
 		abort();
 	*channel = (struct channel){ .base = { .ops = &channel_ops },
+				     .client = client,
 				     .connection = connection,
 				     .most = (unsigned)sim_between(1, 16) };
 	*out = &channel->base;
@@ -280,7 +289,7 @@ static enum weir_io_kind draw_kind(const struct client *client)
 		return WEIR_IO_READ;
 	return kind < 11   ? WEIR_IO_WRITE
 	       : kind < 12 ? WEIR_IO_ZERO
-	       : kind < 13 ? WEIR_IO_DISCARD
+	       : kind < 13 ? (client->lanes ? WEIR_IO_ZERO : WEIR_IO_DISCARD)
 	       : kind < 14 ? WEIR_IO_FLUSH
 			   : WEIR_IO_READ;
 }
@@ -299,16 +308,35 @@ static bool outlasts_calls(const struct client *client)
 	return ((struct volume *)client->medium)->session->keys.wait_ms > CALLS_END_MS;
 }
 
+u8 *client_data(struct op *op)
+{
+	if (!op->data) {
+		op->data = aligned_alloc(4096, OP_BYTES);
+		if (!op->data)
+			abort();
+		memset(op->data, 0, OP_BYTES);
+	}
+	return op->data;
+}
+
+/* Lanes that write the same block at the same time have no say in which of them is last: so these do not. */
+static bool would_race(const struct client *client, const struct op *op)
+{
+	for (u32 i = 0; client->lanes && i < MOST_OPS; i++) {
+		const struct op *other = &client->ops[i];
+
+		if (other != op && other->used && other->io.kind != WEIR_IO_READ &&
+		    other->vba < op->vba + op->blocks && op->vba < other->vba + other->blocks)
+			return true;
+	}
+	return false;
+}
+
 static void begin(struct client *client, struct op *op)
 {
 	enum weir_io_kind kind = draw_kind(client);
 
-	if (!op->data) {
-		op->data = aligned_alloc(4096, MOST_OP_BLOCKS * NVME_VOLUME_BLOCK_BYTES);
-		if (!op->data)
-			abort();
-		memset(op->data, 0, MOST_OP_BLOCKS * NVME_VOLUME_BLOCK_BYTES);
-	}
+	(void)client_data(op);
 	op->used = true;
 	op->ended = op->by_outsider = false;
 	op->begun = sim.now;
@@ -317,6 +345,8 @@ static void begin(struct client *client, struct op *op)
 	op->losses = cluster.history.losses;
 	op->blocks = kind == WEIR_IO_FLUSH ? 0 : (u32)sim_between(1, sim_chance(1, 3) ? MOST_OP_BLOCKS : 1);
 	op->vba = draw_block(client, op->blocks);
+	if (op->blocks && kind != WEIR_IO_READ && would_race(client, op))
+		kind = WEIR_IO_READ;
 	op->iov = (struct iovec){ op->data, (size_t)op->blocks * NVME_VOLUME_BLOCK_BYTES };
 	op->io = (struct weir_io){ .kind = kind,
 				   .force_unit_access = sim_chance(1, 6),
@@ -326,7 +356,10 @@ static void begin(struct client *client, struct op *op)
 				   .iov_count = kind == WEIR_IO_READ || kind == WEIR_IO_WRITE,
 				   .done = op_done };
 	note_begin(client, op);
-	(void)client->medium->ops->submit(client->medium, &op->io);
+	if (client->lanes)
+		client_lanes_begin(client, op);
+	else
+		(void)client->medium->ops->submit(client->medium, &op->io);
 }
 
 static void check_read(const struct client *client, const struct op *op, u32 i)
@@ -414,6 +447,17 @@ static unsigned end_some(struct client *client)
 	return left;
 }
 
+static void note_lease(const struct client *client)
+{
+	if (client->epoch > cluster.history.lease)
+		record_add(&(struct record_line){ .process = RECORD_NEMESIS,
+						  .type = "info",
+						  .what = "lease",
+						  .key = RECORD_NO_KEY,
+						  .value = client->epoch });
+	history_granted(&cluster.history, client->epoch);
+}
+
 static void open_volume(struct client *client)
 {
 	const struct volume_options options = { .open = channel_open, .argument = client };
@@ -433,23 +477,28 @@ static void open_volume(struct client *client)
 	client->close = false;
 	sim_trace("client %llu opens the volume, lease %llu", (unsigned long long)client->node.id,
 		  (unsigned long long)client->epoch);
-	if (!client->epoch)
-		return;
-	if (client->epoch > cluster.history.lease)
-		record_add(&(struct record_line){ .process = RECORD_NEMESIS,
-						  .type = "info",
-						  .what = "lease",
-						  .key = RECORD_NO_KEY,
-						  .value = client->epoch });
-	history_granted(&cluster.history, client->epoch);
+	if (client->epoch)
+		note_lease(client);
+	if (cluster.lanes && sim_chance(3, 4))
+		client_lanes_open(client);
+}
+
+static void close_medium(struct client *client)
+{
+	struct weir_medium *medium = client->medium;
+	struct client_lanes *lanes = client->lanes;
+
+	client->medium = NULL;
+	client->lanes = NULL;
+	if (lanes)
+		client_lanes_close(lanes, medium);
+	else
+		medium->ops->close(medium);
 }
 
 static void close_volume(struct client *client)
 {
-	struct weir_medium *medium = client->medium;
-
-	client->medium = NULL;
-	medium->ops->close(medium);
+	close_medium(client);
 	sim_trace("client %llu has closed the volume", (unsigned long long)client->node.id);
 	if (!cluster.over)
 		sim_sleep(sim_between(1, 2 * REOPEN_MS) * SIM_MS);
@@ -477,7 +526,8 @@ static void run(void *argument)
 			begin_some(client);
 			next = sim.now + sim_below(client->pause_ns);
 		}
-		(void)client->medium->ops->poll(client->medium, 0);
+		if (!client->lanes)
+			(void)client->medium->ops->poll(client->medium, 0);
 		left = end_some(client);
 		if (client->writes && !cluster.rest && sim_chance(1, 400))
 			client->close = true;
@@ -497,16 +547,14 @@ void client_start(struct client *client)
 
 void client_kill(struct client *client)
 {
-	struct weir_medium *medium = client->medium;
 	struct sim_task *killer = sim.current;
 
 	sim_trace("client %llu ends", (unsigned long long)client->node.id);
 	sim_kill(&client->node);
 	sim.current = NULL; /* what is taken apart is not the killer's */
-	client->medium = NULL;
 	client->task = NULL;
-	if (medium)
-		medium->ops->close(medium);
+	if (client->medium)
+		close_medium(client);
 	for (unsigned i = 0; i < MOST_OPS; i++) {
 		if (client->ops[i].used)
 			record_ends(&client->ops[i], false);

@@ -21,9 +21,10 @@ static void draw_shape(void)
 	cluster.hot = sim_chance(1, 3) ? (u32)sim_between(1, 3) : 0;
 }
 
-static void build(u64 ns)
+static void build(u64 ns, bool lanes)
 {
 	memset(&cluster, 0, sizeof(cluster));
+	cluster.lanes = lanes;
 	sim_network_begin();
 	draw_shape();
 	sim_network_add(&cluster.daemon.node, "daemon", "nqn.daemon", daemon_receive);
@@ -56,13 +57,13 @@ static void take_apart(void)
 	history_destroy(&cluster.history);
 }
 
-void cluster_run(u64 seed, u64 seconds, bool trace, struct outcome *outcome)
+void cluster_run(u64 seed, u64 seconds, bool lanes, bool trace, struct outcome *outcome)
 {
 	u64 begun;
 
 	sim_begin(seed, trace);
 	begun = sim.now;
-	build(seconds ? seconds * SIM_S : sim_between(1500, 7000) * SIM_MS);
+	build(seconds ? seconds * SIM_S : sim_between(1500, 7000) * SIM_MS, lanes);
 	while (!cluster.finished && !sim.failure[0] && sim.steps < MOST_STEPS && sim_step())
 		;
 	if (!cluster.finished && !sim.failure[0])

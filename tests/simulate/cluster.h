@@ -76,16 +76,21 @@ struct op {
 	i64 process[MOST_OP_BLOCKS]; /* in the record, of each block; 0: none yet */
 	u32 floors[MOST_BLOCKS];     /* of a flush */
 	u32 losses;                  /* of power, when it began */
+	struct client *client;       /* of one whose lanes make it */
 	u8 *data;
 };
 
-/** struct client - a process that uses the volume; @epoch: of its lease */
+struct client_lanes;
+
+/** struct client - a process that uses the volume; @epoch: of its lease; @lanes: who make its requests, or
+ * NULL: host threads do */
 struct client {
 	struct sim_node node;
 	char name[8];
 	char host[48];
 	bool writes;
 	struct weir_medium *medium;
+	struct client_lanes *lanes;
 	u32 epoch;
 	struct sim_task *task;
 	struct op ops[MOST_OPS];
@@ -103,6 +108,7 @@ struct client {
  * @intrusion: this seed has an intruder
  * @hot: most requests go to that many blocks; 0: to all
  * @filling: a volume takes all the space
+ * @lanes: of most clients lanes make the requests
  */
 struct cluster {
 	struct engine_node engines[MOST_ENGINES];
@@ -120,6 +126,7 @@ struct cluster {
 	u64 lease_ms;
 	u32 hot;
 	bool filling;
+	bool lanes;
 	u64 values;
 	bool quiet;
 	u64 well_from;
@@ -162,6 +169,24 @@ void client_fill(const char *name, u32 blocks);
 /** client_value_of() - which write a block has; 0: zeros; ~0: none */
 u64 client_value_of(const u8 *data, u32 vba);
 
+/** client_data() - the memory of @op's blocks */
+u8 *client_data(struct op *op);
+/** client_take_data() - what the command of @message writes */
+void client_take_data(struct sim_message *message);
+/** client_give_data() - what was read to where @reply's command names; @wanted: where its request has it */
+void client_give_data(struct client *client, const struct sim_message *reply, const void *wanted);
+
+/* lanes.c */
+
+/** client_lanes_open() - lanes make the requests of @client's volume, which is open */
+void client_lanes_open(struct client *client);
+/** client_lanes_close() - close @medium, too; no lane runs */
+void client_lanes_close(struct client_lanes *lanes, struct weir_medium *medium);
+/** client_lanes_begin() - have a lane make the request of @op */
+void client_lanes_begin(struct client *client, struct op *op);
+/** client_lanes_poller() - who waits for answers of engines to the volume's own controller */
+struct sim_task *client_lanes_poller(const struct client *client);
+
 /* intruder.c */
 
 void intruder_begin(void);
@@ -200,6 +225,7 @@ struct outcome {
 	u64 faults;
 };
 
-void cluster_run(u64 seed, u64 seconds, bool trace, struct outcome *outcome);
+/** cluster_run() - the array of @seed; @lanes: as of struct cluster */
+void cluster_run(u64 seed, u64 seconds, bool lanes, bool trace, struct outcome *outcome);
 
 #endif

@@ -29,6 +29,7 @@ struct options {
 	bool trace;
 	bool quiet;
 	bool all;
+	bool lanes;
 	const char *history;
 };
 
@@ -77,8 +78,8 @@ static void say_failure(const struct options *options, u64 seed, const char *wha
 	if (options->cluster_seconds)
 		snprintf(minutes, sizeof(minutes), " --seconds-of-cluster %llu",
 			 (unsigned long long)options->cluster_seconds);
-	printf("FAILED: %s; again: ci/simulate --seed %llu%s --trace\n", what, (unsigned long long)seed,
-	       minutes);
+	printf("FAILED: %s; again: ci/simulate --seed %llu%s%s --trace\n", what, (unsigned long long)seed,
+	       options->lanes ? " --lanes" : "", minutes);
 	fflush(stdout);
 }
 
@@ -87,7 +88,7 @@ static void run_one(const struct options *options, struct shared *shared, u64 se
 	struct outcome outcome;
 
 	shared->seed = seed;
-	cluster_run(seed, options->cluster_seconds, options->trace, &outcome);
+	cluster_run(seed, options->cluster_seconds, options->lanes, options->trace, &outcome);
 	shared->run++;
 	shared->hash = (shared->hash ^ outcome.hash) * 0x9fb21c651e98df25u;
 	shared->sum.steps += outcome.steps;
@@ -155,11 +156,12 @@ static void report(const struct options *options, const struct shared *shared)
 static int usage(void)
 {
 	fprintf(stderr,
-		"weir-simulate [--seed N] [--seeds N] [--seconds S] [--minutes-of-cluster M] [--trace] "
-		"[--all] [--history FILE]\n"
+		"weir-simulate [--seed N] [--seeds N] [--seconds S] [--minutes-of-cluster M] [--lanes] "
+		"[--trace] [--all] [--history FILE]\n"
 		"  --seed N: the first seed (1), --seeds N: how many (1 with --seed, else 1000)\n"
 		"  --seconds S: run seeds for so long instead\n"
 		"  --minutes-of-cluster M: simulated time in which faults happen, for each seed (drawn)\n"
+		"  --lanes: most clients' requests are made by lanes, which have queue pairs to engines\n"
 		"  --trace: print what happens, --all: go on after a failure\n"
 		"  --history FILE: all requests of one seed and their answers, as JSON lines, or as EDN if "
 		"FILE ends in .edn\n");
@@ -199,6 +201,8 @@ static bool take_options(int argc, char **argv, struct options *options)
 		} else if (!strcmp(argv[i], "--history")) {
 			good = i + 1 < argc;
 			options->history = good ? argv[++i] : NULL;
+		} else if (!strcmp(argv[i], "--lanes")) {
+			options->lanes = true;
 		} else if (!strcmp(argv[i], "--all")) {
 			options->all = true;
 		} else {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { TASKS = 96, STACK_BYTES = 256 << 10, WAKE_JITTER_NS = 20000, NAME_COLUMNS = 10 };
+enum { TASKS = 192, STACK_BYTES = 256 << 10, WAKE_JITTER_NS = 20000, NAME_COLUMNS = 10 };
 
 /** struct event - @sequence: orders those of one time */
 struct event {

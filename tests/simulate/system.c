@@ -16,11 +16,12 @@
 #include "sim.h"
 #include "volume/placement.h"
 
-enum { KEPT = 800, MOST_LOCKS = 1000000, TICK_LEAST_NS = 4000000, TICK_MOST_NS = 40000000 };
+enum { KEPT = 800, MOST_LOCKS = 1000000, TICK_LEAST_NS = 4000000, TICK_MOST_NS = 40000000, YIELD_NS = 1000000 };
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
+int __wrap_sched_yield(void);
 int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
 			  void *argument);
 int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *),
@@ -51,6 +52,14 @@ int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left)
 	(void)wanted;
 	(void)left;
 	sim_sleep(sim_between(TICK_LEAST_NS, TICK_MOST_NS));
+	return 0;
+}
+
+/* Whoever gives its core away goes on when others have had it. */
+int __wrap_sched_yield(void)
+{
+	if (sim.current)
+		sim_sleep(sim_below(YIELD_NS));
 	return 0;
 }
 

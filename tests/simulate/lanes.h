@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * lanes.h: a client whose requests are made by lanes, and go to engines by rings in memory.
+ *
+ * Owns: what the two sides of the port share: lanes.k.c is compiled for the explorer's port, whose primitives
+ * lanes_port.c gives; all else is the host's.
+ */
+#ifndef WEIR_SIMULATE_LANES_H
+#define WEIR_SIMULATE_LANES_H
+
+#include <weir/abi.h>
+
+/**
+ * struct lane_request - what one lane does: a command, until it has ended
+ * @disk: struct weir_disk
+ * @event: struct weir_event of the lane's own
+ * @flags: CDW12 above the number of blocks
+ * @timeout_us: after which it is not tried again
+ */
+struct lane_request {
+	weir_addr disk;
+	weir_addr event;
+	weir_addr buffer;
+	u64 vba;
+	u32 blocks;
+	u32 opcode;
+	u32 flags;
+	u64 timeout_us;
+	weir_status status;
+};
+
+/** lane_request_run() - by the current task, which stands for lane and wave number @lane of @lanes */
+void lane_request_run(struct lane_request *request, u64 lane, u64 lanes);
+/** lane_kernel() - the core's part of it */
+void lane_kernel(struct lane_request *request);
+/** lane_rang() - a lane has stored @value to doorbell @address */
+void lane_rang(void *address, u32 value);
+
+#endif
