@@ -14,28 +14,33 @@
 
 enum { MOST_QUEUES = 8, DEPTH = 128 };
 
-static u32 byte_of(const struct volume *volume, u32 engine)
+/* What lanes call the engine with that index in the map that they go by. */
+static u8 byte_of(const struct volume *volume, u32 engine)
 {
-	u32 slot, number;
+	u32 slot = volume->lanes_map->slot[engine],
+	    number = slot == WEIR_SESSION_NO_SLOT ? (u32)WEIR_PLACED_HIDDEN : volume->lanes_engine[slot];
 
-	if (engine == WEIR_PLACEMENT_NONE)
-		return WEIR_PLACED_NOBODY;
-	slot = volume->lanes_map->slot[engine];
-	number = slot == WEIR_SESSION_NO_SLOT ? (u32)WEIR_PLACED_HIDDEN : volume->lanes_engine[slot];
-	return number < WEIR_PLACED_LEAST && weir_lanes_has(volume->lanes, number) ? number
-										   : (u32)WEIR_PLACED_HIDDEN;
+	return number < WEIR_PLACED_LEAST && weir_lanes_has(volume->lanes, number) ? (u8)number
+										   : (u8)WEIR_PLACED_HIDDEN;
 }
 
-static u32 word_of(const struct volume *volume, u32 group)
+/* Word of each group, in @words. */
+static void fill(const struct volume *volume, u32 *words)
 {
-	u32 word = 0;
+	const struct weir_session_map *map = volume->lanes_map;
+	weir_addr table = (weir_addr)(uintptr_t)map->table;
+	u8 bytes[WEIR_PLACEMENT_NONE + 1];
 
-	for (u32 replica = 0; replica < NVME_VOLUME_MOST_REPLICAS; replica++) {
-		weir_addr table = (weir_addr)(uintptr_t)volume->lanes_map->table;
+	memset(bytes, WEIR_PLACED_NOBODY, sizeof(bytes));
+	for (u32 i = 0; i < map->map.count; i++)
+		bytes[i] = byte_of(volume, i);
+	for (u32 group = 0; group < WEIR_PLACEMENT_GROUPS; group++) {
+		u32 word = 0;
 
-		word |= byte_of(volume, weir_placement_engine(table, group, replica)) << (8 * replica);
+		for (u32 replica = 0; replica < NVME_VOLUME_MOST_REPLICAS; replica++)
+			word |= (u32)bytes[weir_placement_engine(table, group, replica)] << (8 * replica);
+		words[group] = word;
 	}
-	return word;
 }
 
 /* Under the volume's lock. */
@@ -50,8 +55,7 @@ static void update(struct volume *volume)
 	if (!weir_session_refresh(session, &volume->lanes_map))
 		return;
 	pthread_mutex_lock(&one);
-	for (u32 group = 0; group < WEIR_PLACEMENT_GROUPS; group++)
-		table[group] = word_of(volume, group);
+	fill(volume, table);
 	(void)weir_lanes_map(volume->lanes, volume->lanes_map->map.epoch, table);
 	pthread_mutex_unlock(&one);
 }
