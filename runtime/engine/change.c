@@ -114,7 +114,18 @@ void engine_write_finish(struct engine_request *request)
 	engine_request_end_after(request, commit);
 }
 
-/* Blocks to write to; false: not now, garbage is to be collected first. */
+/* There is no room now; false: garbage is to be collected first. */
+static bool give_up(struct weir_engine *engine, u32 *status)
+{
+	bool never = engine_is_out_of_space(engine);
+
+	engine_want_space(engine);
+	if (never)
+		*status = NVME_STATUS_CAPACITY_EXCEEDED;
+	return never;
+}
+
+/* Blocks to write to; false: not now. */
 static bool take(struct engine_request *request, u32 wanted, u32 *status)
 {
 	struct weir_engine *engine = request->engine;
@@ -123,10 +134,8 @@ static bool take(struct engine_request *request, u32 wanted, u32 *status)
 		*status = NVME_STATUS_CAPACITY_EXCEEDED;
 		return true;
 	}
-	if (!engine_can_take(engine, wanted)) {
-		engine_want_space(engine);
-		return false;
-	}
+	if (!engine_can_take(engine, wanted))
+		return give_up(engine, status);
 	engine->coming += request->fresh;
 	engine->status.medium_writes += wanted;
 	for (u32 i = 0; i < request->blocks; i++)

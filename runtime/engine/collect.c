@@ -101,8 +101,8 @@ struct moving {
 };
 
 /* Which of @blocks from @first on are valid, and room for them; the buffer holds these, one behind the other.
- */
-static void pick(struct weir_engine *engine, struct moving *moving, u32 first, u32 blocks)
+ * false: there is not enough. */
+static bool pick(struct weir_engine *engine, struct moving *moving, u32 first, u32 blocks)
 {
 	moving->count = 0;
 	for (u32 i = 0; i < blocks; i++) {
@@ -112,12 +112,13 @@ static void pick(struct weir_engine *engine, struct moving *moving, u32 first, u
 			continue;
 		to = engine_take(engine, true);
 		if (to == ENGINE_NONE)
-			return;
+			return false;
 		memmove(engine->buffer + (size_t)moving->count * ENGINE_BLOCK_BYTES,
 			engine->buffer + (size_t)i * ENGINE_BLOCK_BYTES, ENGINE_BLOCK_BYTES);
 		moving->from[moving->count] = first + i;
 		moving->to[moving->count++] = to;
 	}
+	return true;
 }
 
 static u32 write_moving(struct weir_engine *engine, const struct moving *moving)
@@ -159,39 +160,57 @@ static void install(struct weir_engine *engine, const struct moving *moving, u32
 	}
 }
 
-static u32 move_chunk(struct weir_engine *engine, u32 first, u32 blocks)
+/* What a medium fails that is read is where it is; what it fails that is written is elsewhere. */
+enum moved { MOVED, MOVED_UNREAD, MOVED_UNWRITTEN };
+
+static enum moved move_chunk(struct weir_engine *engine, u32 first, u32 blocks)
 {
 	struct moving moving;
+	bool all;
 	u32 status =
 		engine_io(engine, WEIR_IO_READ, engine->shape.data + first, engine->buffer, blocks, false);
 
 	if (status)
-		return status;
+		return MOVED_UNREAD;
 	engine_lock(engine);
-	pick(engine, &moving, first, blocks);
+	all = pick(engine, &moving, first, blocks);
 	engine_unlock(engine);
 	status = write_moving(engine, &moving);
 	engine_lock(engine);
 	install(engine, &moving, status);
+	engine->status.write_faults += status != 0;
 	engine_unlock(engine);
-	return status;
+	return status || !all ? MOVED_UNWRITTEN : MOVED;
 }
 
 static void empty(struct weir_engine *engine, u32 victim)
 {
-	u32 first = victim * engine->shape.erase_blocks, status = NVME_STATUS_SUCCESS;
+	u32 first = victim * engine->shape.erase_blocks;
+	enum moved moved = MOVED;
 
-	for (u32 at = 0; at < engine->shape.erase_blocks && !status; at += CHUNK) {
+	for (u32 at = 0; at < engine->shape.erase_blocks && moved == MOVED; at += CHUNK) {
 		u32 left = engine->shape.erase_blocks - at;
 
-		status = move_chunk(engine, first + at, left < CHUNK ? left : CHUNK);
+		moved = move_chunk(engine, first + at, left < CHUNK ? left : CHUNK);
 	}
 	engine_lock(engine);
-	if (status)
+	if (moved == MOVED_UNREAD)
 		engine->erases[victim].state = ENGINE_ERASE_BAD; /* it keeps what it has */
+	else if (moved == MOVED_UNWRITTEN)
+		engine->blocked = true; /* until somebody wants space again */
 	else if (!engine->erases[victim].valid)
 		leave(engine, victim);
 	engine_unlock(engine);
+}
+
+bool engine_is_out_of_space(const struct weir_engine *engine)
+{
+	if (!engine->blocked || engine->leaving)
+		return false;
+	for (u32 i = 0; i < engine->shape.erase_count; i++)
+		if (engine->erases[i].busy)
+			return false;
+	return true;
 }
 
 unsigned engine_collect(struct weir_engine *engine)

@@ -363,6 +363,9 @@ void engine_finish(struct weir_engine *engine);
 
 /** engine_collect() - make room; 0: there was no need */
 unsigned engine_collect(struct weir_engine *engine);
+/** engine_is_out_of_space() - garbage was looked for, there is none that can be collected, and none is
+ * coming; under the lock */
+bool engine_is_out_of_space(const struct weir_engine *engine);
 
 /* shape.c */
 

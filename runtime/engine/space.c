@@ -39,9 +39,9 @@ bool engine_can_take(const struct weir_engine *engine, u32 blocks)
 {
 	u64 room = engine->open == ENGINE_NONE ? 0 : engine->shape.erase_blocks - engine->fill;
 
-	if (engine->free_erases > ENGINE_SPARE_ERASE)
-		room += (u64)(engine->free_erases - ENGINE_SPARE_ERASE) * engine->shape.erase_blocks;
-	return room >= blocks;
+	if (engine->free_erases < ENGINE_SPARE_ERASE)
+		return false; /* the open one is a spare: what failed to be collected may need it once more */
+	return room + (u64)(engine->free_erases - ENGINE_SPARE_ERASE) * engine->shape.erase_blocks >= blocks;
 }
 
 u32 engine_take(struct weir_engine *engine, bool collecting)

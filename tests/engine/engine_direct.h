@@ -22,7 +22,7 @@
 #include <weir/weir.h>
 
 #include "backend/error.h"
-#include "engine/engine.h"
+#include "engine/parts.h"
 
 enum { BLOCK = 4096, VID = 7, LEASE = 5, MAP = 9, CLIENT = 3 };
 
@@ -34,6 +34,7 @@ enum { BLOCK = 4096, VID = 7, LEASE = 5, MAP = 9, CLIENT = 3 };
  * @discarded: blocks that were, and are zeros now
  * @cut: the power fails during that one; 0: never
  * @off: it has failed: all requests do
+ * @full_from: writes that reach this byte fail; 0: none
  * @held: with @holds: a write that has come and is not carried out
  */
 struct lossy {
@@ -46,6 +47,7 @@ struct lossy {
 	u64 cut;
 	u64 lots;
 	bool off;
+	u64 full_from;
 	bool holds;
 	struct weir_io *held;
 };
@@ -85,6 +87,12 @@ static inline void lossy_discard(struct lossy *lossy, const struct weir_io *io)
 	lossy->discarded += io->bytes / BLOCK;
 }
 
+/* Whether there is no room for it. */
+static inline bool lossy_is_full(const struct lossy *lossy, const struct weir_io *io)
+{
+	return lossy->full_from && io->kind == WEIR_IO_WRITE && io->offset_bytes >= lossy->full_from;
+}
+
 static inline bool lossy_submit(struct weir_medium *medium, struct weir_io *io)
 {
 	struct lossy *lossy = (struct lossy *)medium;
@@ -94,11 +102,11 @@ static inline bool lossy_submit(struct weir_medium *medium, struct weir_io *io)
 		lossy->held = io;
 		return true;
 	}
-	io->status = 0;
+	io->status = lossy_is_full(lossy, io) ? NVME_STATUS_CAPACITY_EXCEEDED : 0;
 	if (!lossy->off && io->kind == WEIR_IO_READ)
 		for (unsigned i = 0; i < io->iov_count; at += io->iov[i++].iov_len)
 			memcpy(io->iov[i].iov_base, lossy->now + at, io->iov[i].iov_len);
-	else if (!lossy->off && io->kind == WEIR_IO_WRITE)
+	else if (!lossy->off && io->kind == WEIR_IO_WRITE && !io->status)
 		lossy_write(lossy, io);
 	else if (!lossy->off && io->kind == WEIR_IO_DISCARD)
 		lossy_discard(lossy, io);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* simulate/cluster.c: an array made from a seed, run to its end, and taken apart. */
 #include "cluster.h"
+#include "lanes.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,6 +27,8 @@ static void build(u64 ns, bool lanes)
 	memset(&cluster, 0, sizeof(cluster));
 	cluster.lanes = lanes;
 	sim_network_begin();
+	if (lanes)
+		lanes_draw_pauses();
 	draw_shape();
 	sim_network_add(&cluster.daemon.node, "daemon", "nqn.daemon", daemon_receive);
 	sim_network_add(&cluster.operator_node, "operator", "nqn.operator", NULL);

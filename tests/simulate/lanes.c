@@ -543,6 +543,7 @@ static void run_lane(void *argument)
 							 : 0,
 					.timeout_us = LANE_TIMEOUT_S * SIM_S / SIM_US };
 
+	op->well = op->well && !request.once;
 	lane_request_run(&request, index, client->most_ops);
 	op->io.status = status_of(request.status);
 	op->ended = true;

@@ -8,6 +8,8 @@
 #ifndef WEIR_SIMULATE_LANES_H
 #define WEIR_SIMULATE_LANES_H
 
+#include <stdbool.h>
+
 #include <weir/abi.h>
 
 /**
@@ -16,6 +18,7 @@
  * @event: struct weir_event of the lane's own
  * @flags: CDW12 above the number of blocks
  * @timeout_us: after which it is not tried again
+ * @once: it is not tried again at all
  */
 struct lane_request {
 	weir_addr disk;
@@ -26,6 +29,7 @@ struct lane_request {
 	u32 opcode;
 	u32 flags;
 	u64 timeout_us;
+	bool once;
 	weir_status status;
 };
 
@@ -33,6 +37,8 @@ struct lane_request {
 void lane_request_run(struct lane_request *request, u64 lane, u64 lanes);
 /** lane_kernel() - the core's part of it */
 void lane_kernel(struct lane_request *request);
+/** lanes_draw_pauses() - how often lanes of this seed pause for long */
+void lanes_draw_pauses(void);
 /** lane_rang() - a lane has stored @value to doorbell @address */
 void lane_rang(void *address, u32 value);
 

@@ -4,6 +4,18 @@
 
 #include "lanes.h"
 
+/* As programs that poll: whatever its first try comes to is how it ends. */
+static weir_status poll_once(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event)
+{
+	u64 wave = weir_active(), word = 0;
+
+	WEIR_WAIT_LOOP(wave, word == 0, iteration) {
+		word = weir_event_test(event);
+		weir_wait_help(wave, word == 0, disk, iteration, iteration);
+	}
+	return weir_event_status(word);
+}
+
 /* A command that is still under way keeps its buffer: whoever waits goes on waiting. */
 void lane_kernel(struct lane_request *request)
 {
@@ -17,6 +29,10 @@ void lane_kernel(struct lane_request *request)
 	request->status = weir_disk_submit(disk, command);
 	if (request->status != WEIR_OK) {
 		weir_event_refuse(event, request->status);
+		return;
+	}
+	if (request->once) {
+		request->status = poll_once(disk, event);
 		return;
 	}
 	do

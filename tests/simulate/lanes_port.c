@@ -15,13 +15,15 @@
 enum {
 	SWITCH_OF = 24, /* accesses, one gives way */
 	SWITCH_NS = 20000,
-	PAUSE_OF = 4000, /* one pauses for long */
+	PAUSE_OF = 4000, /* one pauses for long; where all are slow: */
+	SLOW_PAUSE_OF = 250,
 	PAUSE_MS = 400,
 	RELAX_FACTOR = 40,
 	MOST_RELAX_NS = 3000000,
 };
 
 const struct explore_identity *explore_self;
+static u64 pause_of;
 
 /* The lane goes on as itself, whoever ran meanwhile. */
 static void give_way(u64 ns)
@@ -34,10 +36,15 @@ static void give_way(u64 ns)
 
 static void access_word(void)
 {
-	if (sim_chance(1, PAUSE_OF))
+	if (sim_chance(1, pause_of))
 		give_way(sim_below(PAUSE_MS) * SIM_MS);
 	else if (sim_chance(1, SWITCH_OF))
 		give_way(sim_below(SWITCH_NS));
+}
+
+void lanes_draw_pauses(void)
+{
+	pause_of = sim_chance(1, 4) ? SLOW_PAUSE_OF : PAUSE_OF;
 }
 
 void lane_request_run(struct lane_request *request, u64 lane, u64 lanes)

@@ -16,7 +16,13 @@
 #include "sim.h"
 #include "volume/placement.h"
 
-enum { KEPT = 800, MOST_LOCKS = 1000000, TICK_LEAST_NS = 4000000, TICK_MOST_NS = 40000000, YIELD_NS = 1000000 };
+enum {
+	KEPT = 800,
+	MOST_LOCKS = 1000000,
+	TICK_LEAST_NS = 4000000,
+	TICK_MOST_NS = 40000000,
+	YIELD_NS = 1000000
+};
 
 int __real_clock_gettime(clockid_t clock, struct timespec *now);
 int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
