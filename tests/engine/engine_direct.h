@@ -283,6 +283,16 @@ static inline u32 direct_write(struct weir_engine *engine, u64 vba, u64 version,
 	return direct_io(engine, WEIR_IO_WRITE, vba, 1, version, durable, data);
 }
 
+/* Whether block @vba is read as what was written as @version. */
+static inline bool direct_holds(struct weir_engine *engine, u64 vba, u64 version)
+{
+	unsigned char data[BLOCK], expected[BLOCK];
+
+	assert_int_equal(direct_io(engine, WEIR_IO_READ, vba, 1, 0, false, data), 0);
+	direct_fill(expected, vba, version);
+	return !memcmp(data, expected, BLOCK);
+}
+
 static inline u32 direct_trim(struct weir_engine *engine, u64 vba, u64 version, bool durable)
 {
 	return direct_io(engine, WEIR_IO_ZERO, vba, 1, version, durable, NULL);

@@ -7,15 +7,6 @@
 
 enum { BYTES = 2 << 20 };
 
-static bool holds(struct weir_engine *engine, u64 vba, u64 version)
-{
-	unsigned char data[BLOCK], expected[BLOCK];
-
-	assert_int_equal(direct_io(engine, WEIR_IO_READ, vba, 1, 0, false, data), 0);
-	direct_fill(expected, vba, version);
-	return !memcmp(data, expected, BLOCK);
-}
-
 /* One random command; false: the medium has failed. */
 static bool step(struct weir_engine *engine, struct model *model, u64 lot)
 {
@@ -52,8 +43,8 @@ static void test_kept(void **state)
 			 NVME_STATUS_VOLUME_NO_MAP);
 	assert_int_equal(direct_map(engine, MAP - 1), NVME_STATUS_VOLUME_STALE_MAP | NVME_STATUS_DNR);
 	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_true(holds(engine, 1, 5));
-	assert_true(holds(engine, 2, 0));
+	assert_true(direct_holds(engine, 1, 5));
+	assert_true(direct_holds(engine, 2, 0));
 	assert_int_equal(direct_write(engine, 2, 6, false), NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR);
 	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_GET_PERMISSION, 0, 0, page), 0);
 	memcpy(&permission, page, sizeof(permission));
@@ -272,13 +263,13 @@ static void garbage(bool in_memory)
 		versions[vba] = next++;
 	}
 	for (u64 vba = 0; vba < blocks; vba++)
-		assert_true(holds(engine, vba, versions[vba]));
+		assert_true(direct_holds(engine, vba, versions[vba]));
 	direct_close(engine);
 	engine = direct_open(&lossy);
 	assert_non_null(engine);
 	assert_int_equal(direct_map(engine, MAP), 0);
 	for (u64 vba = 0; vba < blocks; vba++)
-		assert_true(holds(engine, vba, versions[vba]));
+		assert_true(direct_holds(engine, vba, versions[vba]));
 	status = direct_status(engine);
 	assert_int_equal(status.user_writes, 12000);
 	assert_true(status.medium_writes > status.user_writes);
@@ -321,82 +312,11 @@ static void test_full(void **state)
 		for (u64 vba = 0; vba < blocks; vba += 3)
 			assert_int_equal(direct_write(engine, vba, round * 10000 + vba, false), 0);
 	for (u64 vba = 0; vba < blocks; vba++)
-		assert_true(holds(engine, vba, vba % 3 ? 1 + vba : 50000 + vba));
+		assert_true(direct_holds(engine, vba, vba % 3 ? 1 + vba : 50000 + vba));
 	assert_int_equal(direct_trim(engine, 1, 20000, false), 0);
 	assert_int_equal(direct_write(engine, blocks, 1, false), 0);
-	assert_true(holds(engine, blocks, 1));
+	assert_true(direct_holds(engine, blocks, 1));
 	assert_int_equal(direct_write(engine, blocks + 1, 1, false), NVME_STATUS_CAPACITY_EXCEEDED);
-	direct_close(engine);
-	lossy_destroy(&lossy);
-}
-
-/* Write over blocks until garbage is collected, and the medium behind is full. Return: of those that collect,
- * what the medium failed. */
-static u64 fail_collecting(struct weir_engine *engine, struct lossy *lossy, u64 blocks, u64 *next)
-{
-	u64 faults = direct_status(engine).write_faults, own = 0;
-
-	for (u64 i = 0; i < blocks && direct_status(engine).write_faults == faults + own; i++) {
-		u32 status = direct_write(engine, *next * 7 % blocks, *next, false);
-
-		own += status == NVME_STATUS_WRITE_FAULT;
-		assert_true(!status == !lossy->full_from || status == NVME_STATUS_CAPACITY_EXCEEDED);
-		*next += 1;
-		lossy->full_from = engine->want_space ? (u64)engine->shape.data * BLOCK : 0;
-	}
-	lossy->full_from = 0;
-	return direct_status(engine).write_faults - faults - own;
-}
-
-/* The medium behind is full again and again when garbage is to be moved: no erase block is lost by that. */
-static void test_full_behind(void **state)
-{
-	struct weir_engine *engine;
-	struct lossy lossy;
-	u64 blocks, next = 1, faults = 0;
-
-	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
-	blocks = direct_status(engine).blocks;
-	for (u64 i = 0; i < 2 * blocks; i++, next++)
-		assert_int_equal(direct_write(engine, next * 7 % blocks, next, false), 0);
-	for (u32 i = 0; i < 3 * engine->shape.erase_count; i++)
-		faults += fail_collecting(engine, &lossy, blocks, &next);
-	assert_true(faults > engine->shape.erase_count);
-	(void)direct_write(engine, 0, next++, false); /* has garbage looked for once more */
-	for (u64 i = 0; i < 2 * blocks; i++, next++)
-		assert_int_equal(direct_write(engine, next * 7 % blocks, next, false), 0);
-	direct_close(engine);
-	lossy_destroy(&lossy);
-}
-
-/* No garbage can be read: a write is refused, as no waiting would help. */
-static void test_no_garbage_is_read(void **state)
-{
-	struct weir_engine *engine;
-	struct lossy lossy;
-	u64 blocks, next = 1;
-	u32 status = 0;
-
-	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
-	blocks = direct_status(engine).blocks;
-	for (u64 i = 0; i < blocks; i++, next++)
-		assert_int_equal(direct_write(engine, i, next, false), 0);
-	for (u64 i = 0; i < blocks && !status; i++) {
-		for (u32 erase = 0; erase < engine->shape.erase_count; erase++)
-			if (engine->erases[erase].state == ENGINE_ERASE_FULL)
-				engine->erases[erase].state = ENGINE_ERASE_BAD;
-		status = direct_write(engine, 0, next++, false);
-	}
-	assert_int_equal(status, NVME_STATUS_CAPACITY_EXCEEDED);
-	assert_true(holds(engine, 1, 2));
 	direct_close(engine);
 	lossy_destroy(&lossy);
 }
@@ -553,7 +473,7 @@ static void test_repair(void **state)
 	direct_close(engine);
 	engine = direct_open(&lossy);
 	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_true(holds(engine, 1, 11));
+	assert_true(direct_holds(engine, 1, 11));
 	assert_int_equal(direct_status(engine).repaired, 1);
 	direct_close(engine);
 	lossy_destroy(&lossy);
@@ -614,8 +534,6 @@ int main(void)
 		cmocka_unit_test(test_power_fails_at_each_start),
 		cmocka_unit_test(test_garbage),
 		cmocka_unit_test(test_full),
-		cmocka_unit_test(test_full_behind),
-		cmocka_unit_test(test_no_garbage_is_read),
 		cmocka_unit_test(test_full_by_what_is_coming),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_repair),

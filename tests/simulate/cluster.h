@@ -171,6 +171,12 @@ u64 client_value_of(const u8 *data, u32 vba);
 
 /** client_data() - the memory of @op's blocks */
 u8 *client_data(struct op *op);
+
+/* channel.c */
+
+/** client_channel_open() - as of struct volume_options; @argument: the client */
+int client_channel_open(void *argument, const char *uri, void *memory, size_t bytes,
+			struct weir_channel **out);
 /** client_take_data() - what the command of @message writes */
 void client_take_data(struct sim_message *message);
 /** client_give_data() - what was read to where @reply's command names; @wanted: where its request has it */

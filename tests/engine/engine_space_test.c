@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* engine_space_test.c: an engine that has to collect garbage, on a medium that fails. */
+#include "engine_model.h"
+
+enum { BYTES = 2 << 20 };
+
+/* Write over blocks until garbage is collected, and the medium behind is full. Return: of those that collect,
+ * what the medium failed. */
+static u64 fail_collecting(struct weir_engine *engine, struct lossy *lossy, u64 blocks, u64 *next)
+{
+	u64 faults = direct_status(engine).write_faults, own = 0;
+
+	for (u64 i = 0; i < blocks && direct_status(engine).write_faults == faults + own; i++) {
+		u32 status = direct_write(engine, *next * 7 % blocks, *next, false);
+
+		own += status == NVME_STATUS_WRITE_FAULT;
+		assert_true(!status == !lossy->full_from || status == NVME_STATUS_CAPACITY_EXCEEDED);
+		*next += 1;
+		lossy->full_from = engine->want_space ? (u64)engine->shape.data * BLOCK : 0;
+	}
+	lossy->full_from = 0;
+	return direct_status(engine).write_faults - faults - own;
+}
+
+/* The medium behind is full again and again when garbage is to be moved: no erase block is lost by that. */
+static void test_full_behind(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 blocks, next = 1, faults = 0;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	blocks = direct_status(engine).blocks;
+	for (u64 i = 0; i < 2 * blocks; i++, next++)
+		assert_int_equal(direct_write(engine, next * 7 % blocks, next, false), 0);
+	for (u32 i = 0; i < 3 * engine->shape.erase_count; i++)
+		faults += fail_collecting(engine, &lossy, blocks, &next);
+	assert_true(faults > engine->shape.erase_count);
+	(void)direct_write(engine, 0, next++, false); /* has garbage looked for once more */
+	for (u64 i = 0; i < 2 * blocks; i++, next++)
+		assert_int_equal(direct_write(engine, next * 7 % blocks, next, false), 0);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* No garbage can be read: a write is refused, as no waiting would help. */
+static void test_no_garbage_is_read(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 blocks, next = 1;
+	u32 status = 0;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	blocks = direct_status(engine).blocks;
+	for (u64 i = 0; i < blocks; i++, next++)
+		assert_int_equal(direct_write(engine, i, next, false), 0);
+	for (u64 i = 0; i < blocks && !status; i++) {
+		for (u32 erase = 0; erase < engine->shape.erase_count; erase++)
+			if (engine->erases[erase].state == ENGINE_ERASE_FULL)
+				engine->erases[erase].state = ENGINE_ERASE_BAD;
+		status = direct_write(engine, 0, next++, false);
+	}
+	assert_int_equal(status, NVME_STATUS_CAPACITY_EXCEEDED);
+	assert_true(direct_holds(engine, 1, 2));
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_full_behind),
+		cmocka_unit_test(test_no_garbage_is_read),
+	};
+
+	return cmocka_run_group_tests_name("engine_space", tests, NULL, NULL);
+}
