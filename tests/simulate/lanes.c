@@ -34,6 +34,9 @@ enum {
 	ANSWER_MS = 8000, /* as of struct weir_lanes_options' storages */
 	POLL_MS = 5,
 	LANE_TIMEOUT_S = 100,
+	FEW_ONCE_OF = 20,
+	SOME_ONCE_OF = 2,
+	RESET_OF = 1000, /* times that a ring's thread goes on */
 };
 
 /** struct memory - of one queue pair; pages that the controller takes addresses of come first */
@@ -68,7 +71,8 @@ struct ring {
 	struct ring *next;
 };
 
-/** struct client_lanes - @front, @queues: the volume's own controller; @rings: of engines */
+/** struct client_lanes - @front, @queues: the volume's own controller; @rings: of engines; @once_of:
+ * requests, of which one is not tried again */
 struct client_lanes {
 	struct client *client;
 	struct weir_transport front;
@@ -85,6 +89,7 @@ struct client_lanes {
 	struct sim_task *poller;
 	struct weir_event events[MOST_OPS];
 	struct sim_task *lanes[MOST_OPS];
+	u64 once_of;
 	bool closing;
 	bool poller_ended;
 };
@@ -262,7 +267,7 @@ static void move(struct ring *ring)
 	}
 	fetched = fetch(ring);
 	take_answers(ring);
-	if (is_lost(ring))
+	if (is_lost(ring) || (!cluster.quiet && fetched && sim_chance(1, RESET_OF)))
 		lose(ring);
 	else if (!fetched)
 		sim_sleep(POLL_MS * SIM_MS);
@@ -444,6 +449,7 @@ void client_lanes_open(struct client *client)
 	struct client_lanes *lanes = zeros(sizeof(*lanes));
 
 	*lanes = (struct client_lanes){ .client = client,
+					.once_of = sim_chance(1, 4) ? SOME_ONCE_OF : FEW_ONCE_OF,
 					.queues = zeros(QUEUES * sizeof(struct weir_queue)),
 					.admin_memory = zeros(WEIR_ADMIN_MEMORY_BYTES) };
 	client->lanes = lanes;

@@ -16,7 +16,7 @@ enum {
 	SWITCH_OF = 24, /* accesses, one gives way */
 	SWITCH_NS = 20000,
 	PAUSE_OF = 4000, /* one pauses for long; where all are slow: */
-	SLOW_PAUSE_OF = 250,
+	SLOW_PAUSE_OF = 150,
 	PAUSE_MS = 400,
 	RELAX_FACTOR = 40,
 	MOST_RELAX_NS = 3000000,
@@ -44,7 +44,7 @@ static void access_word(void)
 
 void lanes_draw_pauses(void)
 {
-	pause_of = sim_chance(1, 4) ? SLOW_PAUSE_OF : PAUSE_OF;
+	pause_of = sim_chance(1, 3) ? SLOW_PAUSE_OF : PAUSE_OF;
 }
 
 void lane_request_run(struct lane_request *request, u64 lane, u64 lanes)
