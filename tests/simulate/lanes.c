@@ -36,7 +36,7 @@ enum {
 	LANE_TIMEOUT_S = 100,
 	FEW_ONCE_OF = 20,
 	SOME_ONCE_OF = 2,
-	RESET_OF = 1000, /* times that a ring's thread goes on */
+	RESET_OF = 120, /* times that a ring's thread goes on */
 };
 
 /** struct memory - of one queue pair; pages that the controller takes addresses of come first */
@@ -449,7 +449,7 @@ void client_lanes_open(struct client *client)
 	struct client_lanes *lanes = zeros(sizeof(*lanes));
 
 	*lanes = (struct client_lanes){ .client = client,
-					.once_of = sim_chance(1, 4) ? SOME_ONCE_OF : FEW_ONCE_OF,
+					.once_of = sim_chance(1, 3) ? SOME_ONCE_OF : FEW_ONCE_OF,
 					.queues = zeros(QUEUES * sizeof(struct weir_queue)),
 					.admin_memory = zeros(WEIR_ADMIN_MEMORY_BYTES) };
 	client->lanes = lanes;
