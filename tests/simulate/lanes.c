@@ -36,7 +36,7 @@ enum {
 	LANE_TIMEOUT_S = 100,
 	FEW_ONCE_OF = 20,
 	SOME_ONCE_OF = 2,
-	RESET_OF = 120, /* times that a ring's thread goes on */
+	RESET_OF = 120, /* times that there are commands */
 };
 
 /** struct memory - of one queue pair; pages that the controller takes addresses of come first */
@@ -241,7 +241,7 @@ static void lose(struct ring *ring)
 	wake_lanes(ring->lanes);
 }
 
-/* Where no engine is reached, commands fail. */
+/* Where no engine is reached, commands fail: they were not sent. */
 static void refuse_all(struct ring *ring)
 {
 	while (ring->head != ring->memory.doorbells[0]) {
@@ -250,6 +250,11 @@ static void refuse_all(struct ring *ring)
 		ring->head = (ring->head + 1) % ring->queue->depth;
 		post(ring, cid, NVME_STATUS_PATH_INTERNAL);
 	}
+}
+
+static bool is_reset(const struct ring *ring)
+{
+	return !cluster.quiet && ring->head != ring->memory.doorbells[0] && sim_chance(1, RESET_OF);
 }
 
 static void move(struct ring *ring)
@@ -265,9 +270,15 @@ static void move(struct ring *ring)
 		}
 		ring->connection->waiter = ring->task;
 	}
+	if (is_reset(ring)) {
+		lose(ring);
+		if (!ring->queue->dead.value_)
+			refuse_all(ring);
+		return;
+	}
 	fetched = fetch(ring);
 	take_answers(ring);
-	if (is_lost(ring) || (!cluster.quiet && fetched && sim_chance(1, RESET_OF)))
+	if (is_lost(ring))
 		lose(ring);
 	else if (!fetched)
 		sim_sleep(POLL_MS * SIM_MS);
