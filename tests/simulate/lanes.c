@@ -558,7 +558,8 @@ static void run_lane(void *argument)
 					.flags = op->io.force_unit_access && op->io.kind != WEIR_IO_FLUSH
 							 ? NVME_RW_FUA
 							 : 0,
-					.timeout_us = LANE_TIMEOUT_S * SIM_S / SIM_US };
+					.timeout_us = LANE_TIMEOUT_S * SIM_S / SIM_US,
+					.once = sim_chance(1, lanes->once_of) };
 
 	op->well = op->well && !request.once;
 	lane_request_run(&request, index, client->most_ops);
