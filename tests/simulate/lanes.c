@@ -510,19 +510,28 @@ struct sim_task *client_lanes_poller(const struct client *client)
 
 /* ---- lanes ---- */
 
+/* The lanes that the current task is one of. */
+static struct client_lanes *current_lanes(void)
+{
+	return ((struct op *)sim.current->argument)->client->lanes;
+}
+
+u64 lane_map(void)
+{
+	const struct client_lanes *lanes = current_lanes();
+
+	return ((const struct weir_placed *)(uintptr_t)lanes->queues[0].volume)->map.value_;
+}
+
 void lane_rang(void *address, u32 value)
 {
-	__atomic_store_n((u32 *)address, value, __ATOMIC_RELEASE);
-	for (unsigned i = 0; i < cluster.client_count; i++) {
-		struct client_lanes *lanes = cluster.clients[i].lanes;
+	struct client_lanes *lanes = current_lanes();
 
-		if (!lanes || &lanes->client->node != sim.current->node)
-			continue;
-		sim_wake(lanes->poller);
-		for (struct ring *ring = lanes->rings; ring; ring = ring->next)
-			if (address == &ring->memory.doorbells[0])
-				sim_wake(ring->task);
-	}
+	__atomic_store_n((u32 *)address, value, __ATOMIC_RELEASE);
+	sim_wake(lanes->poller);
+	for (struct ring *ring = lanes->rings; ring; ring = ring->next)
+		if (address == &ring->memory.doorbells[0])
+			sim_wake(ring->task);
 }
 
 static u32 opcode_of(enum weir_io_kind kind)

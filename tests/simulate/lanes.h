@@ -39,6 +39,8 @@ void lane_request_run(struct lane_request *request, u64 lane, u64 lanes);
 void lane_kernel(struct lane_request *request);
 /** lanes_draw_pauses() - how often lanes of this seed pause for long */
 void lanes_draw_pauses(void);
+/** lane_map() - the map's word that lanes of the current task's client go by */
+u64 lane_map(void);
 /** lane_rang() - a lane has stored @value to doorbell @address */
 void lane_rang(void *address, u32 value);
 

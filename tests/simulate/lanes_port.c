@@ -18,6 +18,8 @@ enum {
 	PAUSE_OF = 4000, /* one pauses for long; where all are slow: */
 	SLOW_PAUSE_OF = 150,
 	PAUSE_MS = 400,
+	MAP_PAUSE_MS = 1500,
+	LOOK_MS = 5,
 	RELAX_FACTOR = 40,
 	MOST_RELAX_NS = 3000000,
 };
@@ -34,10 +36,23 @@ static void give_way(u64 ns)
 	explore_self = self;
 }
 
+/* It pauses for some time, or until lanes have the next map. */
+static void pause_long(void)
+{
+	u64 map = lane_map(), end = sim.now + MAP_PAUSE_MS * SIM_MS;
+
+	if (sim_chance(1, 2)) {
+		give_way(sim_below(PAUSE_MS) * SIM_MS);
+		return;
+	}
+	while (lane_map() == map && sim.now < end)
+		give_way(LOOK_MS * SIM_MS);
+}
+
 static void access_word(void)
 {
 	if (sim_chance(1, pause_of))
-		give_way(sim_below(PAUSE_MS) * SIM_MS);
+		pause_long();
 	else if (sim_chance(1, SWITCH_OF))
 		give_way(sim_below(SWITCH_NS));
 }
