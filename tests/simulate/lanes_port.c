@@ -15,8 +15,8 @@
 enum {
 	SWITCH_OF = 24, /* accesses, one gives way */
 	SWITCH_NS = 20000,
-	PAUSE_OF = 4000, /* one pauses for long; where all are slow: */
-	SLOW_PAUSE_OF = 150,
+	PAUSE_OF = 8000, /* one pauses for long; where all are slow: */
+	SLOW_PAUSE_OF = 300,
 	PAUSE_MS = 400,
 	MAP_PAUSE_MS = 1500,
 	LOOK_MS = 5,
