@@ -514,7 +514,10 @@ void faults_run(void *argument)
 			fault = (fault + 1) % FAULTS;
 		if (!(kinds >> fault & 1))
 			continue;
-		happen(fault);
+		if (cluster.lanes && sim_chance(1, 16))
+			sequence_last();
+		else
+			happen(fault);
 		cluster.faults++;
 	}
 	calm();

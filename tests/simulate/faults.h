@@ -27,6 +27,7 @@ int fault_operate(const char *method, json_t *params);
 /** sequence_relay() - disks are replaced one after the other, then the power fails everywhere */
 void sequence_relay(void);
 /** sequence_stale() - a client does not hear of new maps for long, while engines fail */
+void sequence_last(void);
 void sequence_stale(void);
 /** sequence_leases() - leases end and are taken over, one soon after the other */
 void sequence_leases(void);

@@ -570,7 +570,7 @@ static void run_lane(void *argument)
 					.timeout_us = LANE_TIMEOUT_S * SIM_S / SIM_US,
 					.once = sim_chance(1, lanes->once_of) };
 
-	op->well = op->well && !request.once;
+	op->well = op->well && !request.once && !request.flags;
 	lane_request_run(&request, index, client->most_ops);
 	op->io.status = status_of(request.status);
 	op->ended = true;

@@ -16,6 +16,16 @@ static weir_status poll_once(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL str
 	return weir_event_status(word);
 }
 
+/* As weir_write() and its like do; what has flags is waited for as by lanes that do not know what it was. */
+static weir_status wait_for(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL struct weir_event *event,
+			    const struct lane_request *request)
+{
+	if (request->flags)
+		return weir_wait(disk, event, request->timeout_us);
+	return weir_block_wait(disk, request->opcode, request->vba, request->blocks, request->buffer, event,
+			       request->timeout_us);
+}
+
 /* A command that is still under way keeps its buffer: whoever waits goes on waiting. */
 void lane_kernel(struct lane_request *request)
 {
@@ -36,6 +46,6 @@ void lane_kernel(struct lane_request *request)
 		return;
 	}
 	do
-		request->status = weir_wait(disk, event, request->timeout_us);
+		request->status = wait_for(disk, event, request);
 	while (request->status == WEIR_E_TIMEOUT);
 }

@@ -33,6 +33,29 @@ void sequence_relay(void)
 		fault_blackout();
 }
 
+/* One engine loses what it has, and another one, which may have the last replica of some blocks, is silent
+ * meanwhile, and loses nothing. */
+void sequence_last(void)
+{
+	struct engine_node *node;
+	u64 ns = fault_draw_ns(1000, 9000);
+
+	if (!fault_kill_engine(true, sim_chance(1, 2)))
+		return;
+	sim_sleep(sim_below(2000) * SIM_MS);
+	node = fault_draw_engine();
+	if (!node || node->is_out || cluster.quiet || node->node.stalled_until > sim.now)
+		return;
+	if (sim_chance(1, 2)) {
+		sim_trace("%llu stands still for %llu ms, and may be the last",
+			  (unsigned long long)node->node.id, (unsigned long long)(ns / SIM_MS));
+		node->node.stalled_until = sim.now + ns;
+		return;
+	}
+	fault_block(node->node.id, cluster.daemon.node.id, ns);
+	fault_block(cluster.daemon.node.id, node->node.id, ns);
+}
+
 void sequence_stale(void)
 {
 	struct client *client = &cluster.clients[sim_below(cluster.client_count)];

@@ -226,7 +226,7 @@ static bool is_doubtful(const struct volumed_engine *engine)
  * are to be compared. */
 static bool take_out_doubtful(struct volumed *d, struct nvme_volume_map *map)
 {
-	unsigned doubtful = 0, in = 0, empty = 0;
+	unsigned doubtful = 0, in = 0, empty = 0, silent = 0;
 
 	d->failed = map->rebuilding ? NVME_VOLUME_MOST_REPLICAS : 0; /* how many have is not known */
 	for (unsigned i = 0; i < d->engine_count; i++) {
@@ -235,6 +235,7 @@ static bool take_out_doubtful(struct volumed *d, struct nvme_volume_map *map)
 		in += volumed_engine_in(engine);
 		doubtful += volumed_engine_in(engine) && (!engine->answers || is_doubtful(engine));
 		empty += volumed_engine_in(engine) && engine->answers && !engine->status.map_epoch;
+		silent += volumed_engine_in(engine) && !engine->answers;
 	}
 	if (!map->epoch || !doubtful)
 		return false;
@@ -244,7 +245,8 @@ static bool take_out_doubtful(struct volumed *d, struct nvme_volume_map *map)
 	}
 	if (doubtful == in || !volumed_engine_spared(d, d->failed + doubtful - 1, 1)) {
 		map->rebuilding = 1; /* what an engine lacks another one may have that does not answer yet */
-		d->failed = d->failed ? d->failed : empty;
+		/* nor is it taken out before: it may have the last replica of what those in doubt lack */
+		d->failed = d->failed ? d->failed : silent ? doubtful - silent : empty;
 		return true;
 	}
 	for (unsigned i = 0; i < d->engine_count; i++) {
