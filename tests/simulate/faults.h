@@ -26,8 +26,9 @@ int fault_operate(const char *method, json_t *params);
 
 /** sequence_relay() - disks are replaced one after the other, then the power fails everywhere */
 void sequence_relay(void);
-/** sequence_stale() - a client does not hear of new maps for long, while engines fail */
+/** sequence_last() - an engine loses what it has while another one, with the last replica, is silent */
 void sequence_last(void);
+/** sequence_stale() - a client does not hear of new maps for long, while engines fail */
 void sequence_stale(void);
 /** sequence_leases() - leases end and are taken over, one soon after the other */
 void sequence_leases(void);
