@@ -19,7 +19,7 @@ enum {
 	SLOW_PAUSE_OF = 300,
 	PAUSE_MS = 400,
 	MAP_PAUSE_MS = 1500,
-	LOOK_MS = 5,
+	POLL_MS = 5,
 	RELAX_FACTOR = 40,
 	MOST_RELAX_NS = 3000000,
 };
@@ -46,7 +46,7 @@ static void pause_long(void)
 		return;
 	}
 	while (lane_map() == map && sim.now < end)
-		give_way(LOOK_MS * SIM_MS);
+		give_way(POLL_MS * SIM_MS);
 }
 
 static void access_word(void)
