@@ -386,6 +386,28 @@ static void test_a_start_with_an_engine_in_doubt_and_a_silent_one(void **state)
 	check_all(&writer);
 }
 
+/* An engine in doubt has lost a block; the only other one that has it falls silent. */
+static void test_no_silent_engine_goes_beside_one_in_doubt(void **state)
+{
+	u32 vba = 0;
+
+	(void)state;
+	begin_written(3);
+	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
+		vba++;
+	array.engines[0].volumes[1].blocks[vba] = (struct stand_in_block){ .version = 0 };
+	stand_in_restart(&array.engines[0], false);
+	array.engines[0].doubtful = array.engines[0].dead = array.engines[1].dead = true;
+	volumed_heartbeat(d);
+	array.engines[0].dead = false;
+	for (unsigned i = 0; i < 3 * VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_int_equal(d->counts.taken_out, 0);
+	array.engines[1].dead = false;
+	settle();
+	check_all(&writer);
+}
+
 /* The volume was compared, in the first pass; or the next one begins. */
 static bool is_compared(unsigned pass)
 {
@@ -479,6 +501,7 @@ int main(void)
 		CASE(test_of_two_silent_engines_none_is_taken_out),
 		CASE(test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild),
 		CASE(test_a_start_with_an_engine_in_doubt_and_a_silent_one),
+		CASE(test_no_silent_engine_goes_beside_one_in_doubt),
 		CASE(test_a_writer_dies_while_an_engine_joins),
 		CASE(test_a_writer_dies_in_a_later_pass),
 		CASE(test_a_volume_deleted_by_half_is_not_forgotten),

@@ -197,27 +197,16 @@ bool volumed_engine_spared(const struct volumed *d, unsigned others, u32 from_re
 	return others + 1 < least;
 }
 
-unsigned volumed_others_failed(const struct volumed *d, const struct volumed_engine *engine)
-{
-	unsigned count = d->failed;
-
-	for (unsigned i = 0; i < d->engine_count; i++)
-		count += &d->engines[i] != engine && volumed_engine_in(&d->engines[i]) &&
-			 !d->engines[i].answers;
-	return count;
-}
-
 /* One that was not closed in order may lack what it acknowledged. */
 static bool is_doubtful(const struct volumed_engine *engine)
 {
 	return volumed_engine_in(engine) && engine->status.doubtful && !engine->accepted;
 }
 
-/* The same, once all of them were asked: one that has started again since may have a new disk, or lack what
- * it acknowledged. */
-static unsigned others_failed_now(struct volumed *d, const struct volumed_engine *engine)
+/* One that has started again since it was heard of may have a new disk, or lack what it acknowledged. */
+unsigned volumed_others_failed(struct volumed *d, const struct volumed_engine *engine)
 {
-	unsigned lacking = 0;
+	unsigned lacking = 0, count = d->failed;
 
 	for (unsigned i = 0; i < d->engine_count; i++) {
 		struct volumed_engine *other = &d->engines[i];
@@ -226,7 +215,10 @@ static unsigned others_failed_now(struct volumed *d, const struct volumed_engine
 		    !other->current)
 			lacking += has_forgotten(d, other) || (other->answers && is_doubtful(other));
 	}
-	return volumed_others_failed(d, engine) + lacking;
+	for (unsigned i = 0; i < d->engine_count; i++)
+		count += &d->engines[i] != engine && volumed_engine_in(&d->engines[i]) &&
+			 !d->engines[i].answers;
+	return count + lacking;
 }
 
 /* This engine may lack what one has that does not answer, as long as that one is in. */
@@ -319,15 +311,15 @@ int volumed_engine_return(struct volumed *d, struct volumed_engine *engine)
 		return -ENOTCONN; /* with the link's sentence */
 	if (!is_doubtful(engine))
 		return volumed_engine_bring(d, engine);
-	return volumed_engine_spared(d, others_failed_now(d, engine), 1) ? volumed_take_out(d, engine)
-									 : accept(d, engine);
+	return volumed_engine_spared(d, volumed_others_failed(d, engine), 1) ? volumed_take_out(d, engine)
+									     : accept(d, engine);
 }
 
 /* Its medium fails: writers wait until it is out. It stays where it may have the only replica, for reads. */
 static bool is_to_leave(struct volumed *d, const struct volumed_engine *engine)
 {
 	return volumed_engine_in(engine) && engine->status.write_faults &&
-	       volumed_engine_spared(d, others_failed_now(d, engine), 1);
+	       volumed_engine_spared(d, volumed_others_failed(d, engine), 1);
 }
 
 /* Whether the others have durably what they and it have acknowledged: then its blocks are not needed. */
