@@ -34,6 +34,23 @@ static void test_an_engine_that_fails_writes_goes(void **state)
 	assert_int_equal(d->counts.taken_out, 2);
 }
 
+/* Blocks of an engine that has just died are not on others yet: of some of them this one has the only
+ * replica. */
+static void test_an_engine_that_fails_writes_stays_beside_a_dead_one(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[0].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_int_equal(d->counts.taken_out, 1);
+	array.engines[1].write_faults = 1;
+	volumed_heartbeat(d);
+	assert_int_equal(d->counts.taken_out, 1);
+	settle();
+	check_all(&writer);
+}
+
 /* While the disk of one is full, the other one comes back. */
 static void test_an_engine_comes_back_beside_a_full_one(void **state)
 {
@@ -129,6 +146,8 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_an_engine_that_fails_writes_goes, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_engine_that_fails_writes_stays_beside_a_dead_one,
+						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_engine_comes_back_beside_a_full_one, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_an_engine_stays_beside_one_that_keeps_nothing, set_up,
