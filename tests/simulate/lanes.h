@@ -2,7 +2,7 @@
 /*
  * lanes.h: a client whose requests are made by lanes, and go to engines by rings in memory.
  *
- * Owns: what the two sides of the port share: lanes.k.c is compiled for the explorer's port, whose primitives
+ * Owns: what the two sides of the port share: lane.c is compiled for the explorer's port, whose primitives
  * lanes_port.c gives; all else is the host's.
  */
 #ifndef WEIR_SIMULATE_LANES_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* simulate/lanes.k.c: what lanes of a simulated client do: the core as it is, a lane a wave. */
+/* simulate/lane.c: what lanes of a simulated client do: the core as it is, a lane a wave. */
 #include <weir/disk.h>
 
 #include "lanes.h"
