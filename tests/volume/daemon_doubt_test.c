@@ -386,6 +386,33 @@ static void test_a_start_with_an_engine_in_doubt_and_a_silent_one(void **state)
 	check_all(&writer);
 }
 
+/* After a loss of power one engine has a write that all others have lost. */
+static void test_what_all_others_have_lost_is_compared(void **state)
+{
+	u32 vba = 0;
+
+	(void)state;
+	begin_written(3);
+	while (engine_at(writer.vid, vba, 0) != 0)
+		vba++;
+	volumed_destroy(d);
+	array.engines[0].volumes[1].blocks[vba].version++;
+	array.engines[0].volumes[1].blocks[vba].word = 7;
+	writer.acknowledged[vba] = 0; /* it may be there or not, but the same everywhere */
+	for (unsigned i = 0; i < 3; i++)
+		stand_in_restart(&array.engines[i], false);
+	array.engines[0].doubtful = true;
+	start_daemon(3, 0, true);
+	assert_int_equal(d->counts.taken_out, 1);
+	assert_true(d->volumes[0].unclean); /* all of it is compared before anybody else writes */
+	assert_int_equal(d->volumes[0].from, 0);
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
+	check_all(&writer);
+	assert_false(d->volumes[0].unclean);
+}
+
 /* An engine in doubt has lost a block; the only other one that has it falls silent. */
 static void test_no_silent_engine_goes_beside_one_in_doubt(void **state)
 {
@@ -502,6 +529,7 @@ int main(void)
 		CASE(test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild),
 		CASE(test_a_start_with_an_engine_in_doubt_and_a_silent_one),
 		CASE(test_no_silent_engine_goes_beside_one_in_doubt),
+		CASE(test_what_all_others_have_lost_is_compared),
 		CASE(test_a_writer_dies_while_an_engine_joins),
 		CASE(test_a_writer_dies_in_a_later_pass),
 		CASE(test_a_volume_deleted_by_half_is_not_forgotten),
