@@ -25,8 +25,7 @@ enum {
 	LEAST_DEPTH_LOG2 = 2,
 	MOST_DEPTH_LOG2 = 4,
 	MOST_DEPTH = 1 << MOST_DEPTH_LOG2,
-	QUEUES = 2,
-	SLOT_BYTES = sizeof(struct weir_slot) + sizeof(struct weir_retry_record),
+	QUEUE = 1, /* its number */
 	PRP_ENTRIES = 8,
 	DATA_BYTES = MOST_OP_BLOCKS * NVME_VOLUME_BLOCK_BYTES,
 	CONNECT_MS = 1000,
@@ -71,7 +70,7 @@ struct ring {
 	struct ring *next;
 };
 
-/** struct client_lanes - @front, @queues: the volume's own controller; @rings: of engines; @once_of:
+/** struct client_lanes - @front, @queue, @memory: the volume's own controller; @rings: of engines; @once_of:
  * requests, of which one is not tried again */
 struct client_lanes {
 	struct client *client;
@@ -83,8 +82,8 @@ struct client_lanes {
 	struct weir_backend backend;
 	struct weir_context context;
 	struct weir_storage storage;
-	struct weir_queue *queues;
-	struct memory *memory[QUEUES];
+	struct weir_queue *queue;
+	struct memory *memory;
 	struct ring *rings;
 	struct sim_task *poller;
 	struct weir_event events[MOST_OPS];
@@ -318,7 +317,7 @@ int __wrap_weir_storage_open_at(struct weir_context *context, const char *uri,
 			       .next = lanes->rings };
 	ring->storage.disk.queue_count = 1;
 	ring->storage.disk.block_log2 = NVME_VOLUME_BLOCK_LOG2;
-	lay_out(ring->queue, &ring->memory, 1, (u32)sim_between(LEAST_DEPTH_LOG2, MOST_DEPTH_LOG2));
+	lay_out(ring->queue, &ring->memory, QUEUE, (u32)sim_between(LEAST_DEPTH_LOG2, MOST_DEPTH_LOG2));
 	lanes->rings = ring;
 	ring->task = sim_spawn(&lanes->client->node, run_ring, ring);
 	*out = &ring->storage;
@@ -395,44 +394,34 @@ static void poll(void *argument)
 	lanes->poller = NULL;
 }
 
-static int create_queue(struct client_lanes *lanes, u32 index, u32 depth_log2)
-{
-	struct weir_queue *queue = &lanes->queues[index];
-
-	lanes->memory[index] = zeros(sizeof(struct memory));
-	lay_out(queue, lanes->memory[index], index + 1, depth_log2);
-	queue->sq_doorbell = front_doorbell(&lanes->front, 2 * (index + 1));
-	queue->cq_doorbell = front_doorbell(&lanes->front, 2 * (index + 1) + 1);
-	if (weir_dma_map_add(lanes->dma, lanes->memory[index], sizeof(struct memory)) != 0)
-		abort();
-	return weir_admin_create_queue(&lanes->admin, index + 1, queue->depth, queue->sq, queue->cq);
-}
-
-static int start(struct client_lanes *lanes, u32 queues)
+static int create_queue(struct client_lanes *lanes)
 {
 	u32 depth_log2 = (u32)sim_between(LEAST_DEPTH_LOG2, MOST_DEPTH_LOG2);
 	unsigned granted;
 	int error = weir_admin_enable(&lanes->admin, &lanes->front, lanes->admin_memory,
 				      (uintptr_t)lanes->admin_memory);
 
+	lay_out(lanes->queue, lanes->memory, QUEUE, depth_log2);
+	lanes->queue->sq_doorbell = front_doorbell(&lanes->front, 2 * QUEUE);
+	lanes->queue->cq_doorbell = front_doorbell(&lanes->front, 2 * QUEUE + 1);
 	if (!error)
-		error = weir_admin_queue_count(&lanes->admin, queues, &granted);
-	for (u32 i = 0; i < queues && !error; i++)
-		error = create_queue(lanes, i, depth_log2);
-	return error;
+		error = weir_admin_queue_count(&lanes->admin, 1, &granted);
+	return error ? error
+		     : weir_admin_create_queue(&lanes->admin, QUEUE, lanes->queue->depth, lanes->queue->sq,
+					       lanes->queue->cq);
 }
 
-static void describe(struct client_lanes *lanes, const struct weir_medium *medium, u32 queues)
+static void describe(struct client_lanes *lanes, const struct weir_medium *medium)
 {
 	lanes->backend.ops = &backend_ops;
 	lanes->context = (struct weir_context){ .backend = &lanes->backend, .shared_memory = true };
 	lanes->storage.context = &lanes->context;
 	lanes->storage.uri = lanes->client->name;
-	lanes->storage.queues = (uintptr_t)lanes->queues;
-	lanes->storage.depth = lanes->queues[0].depth;
+	lanes->storage.queues = (uintptr_t)lanes->queue;
+	lanes->storage.depth = lanes->queue->depth;
 	lanes->storage.disk = (struct weir_disk){ .abi_version = WEIR_ABI_VERSION,
-						  .queues = (uintptr_t)lanes->queues,
-						  .queue_count = queues,
+						  .queues = (uintptr_t)lanes->queue,
+						  .queue_count = 1,
 						  .block_log2 = NVME_VOLUME_BLOCK_LOG2,
 						  .blocks = medium->bytes / NVME_VOLUME_BLOCK_BYTES,
 						  .max_blocks = MOST_OP_BLOCKS,
@@ -446,7 +435,7 @@ static void create_controller(struct client_lanes *lanes, struct weir_medium *me
 						      .medium = medium,
 						      .dma = lanes->dma,
 						      .threads = 1,
-						      .max_queue_pairs = QUEUES,
+						      .max_queue_pairs = 1,
 						      .max_queue_entries = MOST_DEPTH };
 
 	if (weir_virtual_create(&options, &lanes->controller) != 0)
@@ -461,20 +450,22 @@ void client_lanes_open(struct client *client)
 
 	*lanes = (struct client_lanes){ .client = client,
 					.once_of = sim_chance(1, 3) ? SOME_ONCE_OF : FEW_ONCE_OF,
-					.queues = zeros(QUEUES * sizeof(struct weir_queue)),
+					.queue = zeros(sizeof(struct weir_queue)),
+					.memory = zeros(sizeof(struct memory)),
 					.admin_memory = zeros(WEIR_ADMIN_MEMORY_BYTES) };
 	client->lanes = lanes;
 	if (weir_dma_map_create(&lanes->dma) ||
-	    weir_dma_map_add(lanes->dma, lanes->admin_memory, WEIR_ADMIN_MEMORY_BYTES))
+	    weir_dma_map_add(lanes->dma, lanes->admin_memory, WEIR_ADMIN_MEMORY_BYTES) ||
+	    weir_dma_map_add(lanes->dma, lanes->memory, sizeof(struct memory)))
 		abort();
 	for (u32 i = 0; i < MOST_OPS; i++)
 		if (weir_dma_map_add(lanes->dma, client_data(&client->ops[i]), DATA_BYTES) != 0)
 			abort();
 	create_controller(lanes, client->medium);
 	lanes->poller = sim_spawn(&client->node, poll, lanes);
-	if (start(lanes, 1) != 0)
+	if (create_queue(lanes) != 0)
 		abort();
-	describe(lanes, client->medium, 1);
+	describe(lanes, client->medium);
 	if (weir_closed_prepare(&lanes->context) ||
 	    volume_attach(weir_volume_from(client->medium), &lanes->storage))
 		abort();
@@ -495,10 +486,9 @@ void client_lanes_close(struct client_lanes *lanes, struct weir_medium *medium)
 	}
 	weir_virtual_destroy(lanes->controller); /* and the medium */
 	weir_dma_map_destroy(lanes->dma);
-	for (u32 i = 0; i < QUEUES; i++)
-		free(lanes->memory[i]);
+	free(lanes->memory);
 	free((void *)(uintptr_t)lanes->context.fault);
-	free(lanes->queues);
+	free(lanes->queue);
 	free(lanes->admin_memory);
 	free(lanes);
 }
@@ -520,7 +510,7 @@ u64 lane_map(void)
 {
 	const struct client_lanes *lanes = current_lanes();
 
-	return ((const struct weir_placed *)(uintptr_t)lanes->queues[0].volume)->map.value_;
+	return ((const struct weir_placed *)(uintptr_t)lanes->queue->volume)->map.value_;
 }
 
 void lane_rang(void *address, u32 value)
