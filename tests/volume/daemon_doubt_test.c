@@ -386,6 +386,38 @@ static void test_a_start_with_an_engine_in_doubt_and_a_silent_one(void **state)
 	check_all(&writer);
 }
 
+/* The same; and somebody knows that the silent one is gone for good. */
+static void test_a_silent_engine_is_given_up(void **state)
+{
+	u32 vba = 0, id;
+
+	(void)state;
+	begin_written(3);
+	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
+		vba++;
+	id = d->engines[1].info.id;
+	do_call("engine_remove", json_pack("{s:i, s:b}", "id", (int)id, "lost", 1), -EBUSY);
+	assert_false(d->engines[1].leaving);
+	array.engines[0].volumes[1].blocks[vba] = (struct stand_in_block){ .version = 0 };
+	stand_in_restart(&array.engines[0], false);
+	array.engines[0].doubtful = array.engines[0].dead = array.engines[1].dead = true;
+	volumed_heartbeat(d);
+	array.engines[0].dead = false;
+	for (unsigned i = 0; i < 3 * VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	do_call("engine_remove", json_pack("{s:i, s:b}", "id", (int)id, "lost", 1), 0);
+	settle();
+	assert_int_equal(d->engine_count, 2);
+	for (u32 i = 0; i < BLOCKS; i++) {
+		const struct stand_in_block *first = stand_in_block(&array.engines[0], writer.vid, i),
+					    *other = stand_in_block(&array.engines[2], writer.vid, i);
+
+		assert_int_equal(first->version, other->version);
+		if (i != vba) /* which that one had alone */
+			assert_int_equal(first->word, writer.acknowledged[i]);
+	}
+}
+
 /* After a loss of power one engine has a write that all others have lost. */
 static void test_what_all_others_have_lost_is_compared(void **state)
 {
@@ -529,6 +561,7 @@ int main(void)
 		CASE(test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild),
 		CASE(test_a_start_with_an_engine_in_doubt_and_a_silent_one),
 		CASE(test_no_silent_engine_goes_beside_one_in_doubt),
+		CASE(test_a_silent_engine_is_given_up),
 		CASE(test_what_all_others_have_lost_is_compared),
 		CASE(test_a_writer_dies_while_an_engine_joins),
 		CASE(test_a_writer_dies_in_a_later_pass),

@@ -25,7 +25,7 @@ static const char about[] =
 	"       weir-volume list | info NAME | resize NAME SIZE | delete NAME\n"
 	"       weir-volume put NAME FILE | get NAME FILE\n"
 	"       weir-volume lease NAME [--end]\n"
-	"       weir-volume engines [--add tcp://HOST:PORT/NQN] [--remove ID]\n"
+	"       weir-volume engines [--add tcp://HOST:PORT/NQN] [--remove ID [--lost]]\n"
 	"       weir-volume status\n"
 	"\n"
 	"  create   a volume\n"
@@ -53,6 +53,7 @@ struct request {
 	uint32_t replicas;
 	uint32_t weight;
 	uint32_t remove;
+	bool lost;
 };
 
 enum rights { RIGHTS_RW, RIGHTS_R, RIGHTS_NONE };
@@ -75,6 +76,8 @@ static const struct tool_option options[] = {
 	{ "add", "ENGINE", TOOL_TEXT, &request.add, 0, 0, "engines: one more, tcp://HOST:PORT/NQN", NULL,
 	  NULL },
 	{ "remove", "ID", TOOL_U32, &request.remove, 1, INT32_MAX, "engines: take that one out", NULL, NULL },
+	{ "lost", NULL, TOOL_FLAG, &request.lost, 0, 0,
+	  "engines --remove: it does not answer, and never will:\ndo without what it alone has", NULL, NULL },
 	{ "daemon", "ADDRESS", TOOL_TEXT, &request.daemon, 0, 0,
 	  "HOST:PORT, or the path of a socket (the environment's\nWEIR_VOLUMED, or 127.0.0.1:4430)", NULL,
 	  NULL },
@@ -192,7 +195,9 @@ static int engines(char **operands)
 
 	(void)operands;
 	if (request.remove)
-		return call("engine_remove", json_pack("{s:i}", "id", (int)request.remove), NULL);
+		return call("engine_remove",
+			    json_pack("{s:i, s:b}", "id", (int)request.remove, "lost", (int)request.lost),
+			    NULL);
 	if (!request.add)
 		return call("engine_list", NULL, print_engines);
 	address += strncmp(address, "tcp://", 6) ? 0 : 6;

@@ -41,6 +41,7 @@ enum {
  * @current: it has been given all volumes and the map of now
  * @spare: it is out until another one fails
  * @leaving: it is to go from the array
+ * @lost: it will not answer any more, as an operator says: what it alone had is given up
  * @voter: the last map that counted has it in
  * @accepted: what it may lack, others may lack, too: it stays in
  * @misses: heartbeats that it has left unanswered, one after the other
@@ -53,6 +54,7 @@ struct volumed_engine {
 	bool current;
 	bool spare;
 	bool leaving;
+	bool lost;
 	bool voter;
 	bool accepted;
 	unsigned misses;
@@ -222,8 +224,9 @@ int volumed_each_in(struct volumed *d, int (*call)(struct volume_engine_link *li
 int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info, bool spare, u32 *id);
 /** volumed_engines_remaining() - how many are in, and are not to leave */
 unsigned volumed_engines_remaining(const struct volumed *d);
-/** volumed_engine_remove() - an engine leaves when others have its blocks */
-int volumed_engine_remove(struct volumed *d, u32 id);
+/** volumed_engine_remove() - an engine leaves when others have its blocks; @lost: it does not answer, and
+ * leaves now, with all that no other engine has */
+int volumed_engine_remove(struct volumed *d, u32 id, bool lost);
 
 /* gather.c */
 

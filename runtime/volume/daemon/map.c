@@ -142,12 +142,13 @@ int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
 	if (count_in(d) == 1)
 		return weir_fail(EAGAIN, "engine %u does not answer, and it is the last one; start it again",
 				 engine->info.id);
-	if (!engine->answers && !volumed_engine_spared(d, volumed_others_failed(d, engine), 2))
+	if (!engine->answers && !engine->lost &&
+	    !volumed_engine_spared(d, volumed_others_failed(d, engine), 2))
 		return weir_fail(
 			EAGAIN,
 			"engine %u does not answer, and may have the last replica of some blocks; start "
-			"it again",
-			engine->info.id);
+			"it again (if it is gone for good: weir-volume engines --remove %u --lost)",
+			engine->info.id, engine->info.id);
 	fprintf(stderr, "weir-volumed: engine %u (%s) %s: taken out, map %u%s\n", engine->info.id,
 		engine->info.address, why_out(engine), d->epoch + 1,
 		spare ? "; a spare takes its place" : "");

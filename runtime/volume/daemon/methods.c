@@ -264,10 +264,10 @@ static int engine_add(struct volumed *d, json_t *params, json_t **result)
 static int engine_remove(struct volumed *d, json_t *params, json_t **result)
 {
 	json_int_t id;
-	int error = TAKE(params, "{s:I}", "id", &id);
+	int lost = 0, error = TAKE(params, "{s:I, s?b}", "id", &id, "lost", &lost);
 
 	*result = json_object();
-	return error ? error : volumed_engine_remove(d, (u32)id);
+	return error ? error : volumed_engine_remove(d, (u32)id, lost);
 }
 
 static int status(struct volumed *d, json_t *params, json_t **result)
