@@ -206,8 +206,8 @@ int volumed_engine_return(struct volumed *d, struct volumed_engine *engine);
  * volumes with at least @from_replicas */
 bool volumed_engine_spared(const struct volumed *d, unsigned others, u32 from_replicas);
 /** volumed_others_failed() - engines besides @engine that do not answer, were taken out and whose blocks have
- * not been copied yet, or, as they say when they are asked, may lack what they had */
-unsigned volumed_others_failed(struct volumed *d, const struct volumed_engine *engine);
+ * not been copied yet, or may lack what they acknowledged */
+unsigned volumed_others_failed(const struct volumed *d, const struct volumed_engine *engine);
 /** volumed_heartbeat() - ask all engines, and act on what they say */
 void volumed_heartbeat(struct volumed *d);
 /**

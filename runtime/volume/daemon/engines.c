@@ -203,22 +203,30 @@ static bool is_doubtful(const struct volumed_engine *engine)
 	return volumed_engine_in(engine) && engine->status.doubtful && !engine->accepted;
 }
 
-/* One that has started again since it was heard of may have a new disk, or lack what it acknowledged. */
-unsigned volumed_others_failed(struct volumed *d, const struct volumed_engine *engine)
+unsigned volumed_others_failed(const struct volumed *d, const struct volumed_engine *engine)
 {
-	unsigned lacking = 0, count = d->failed;
+	unsigned count = d->failed;
+
+	for (unsigned i = 0; i < d->engine_count; i++)
+		count += &d->engines[i] != engine && volumed_engine_in(&d->engines[i]) &&
+			 (!d->engines[i].answers || (!d->engines[i].current && is_doubtful(&d->engines[i])));
+	return count;
+}
+
+/* The same, once all of them were asked: one that has started again since may have a new disk, or lack what
+ * it acknowledged. */
+static unsigned others_failed_now(struct volumed *d, const struct volumed_engine *engine)
+{
+	unsigned lacking = 0;
 
 	for (unsigned i = 0; i < d->engine_count; i++) {
 		struct volumed_engine *other = &d->engines[i];
 
 		if (other != engine && volumed_engine_in(other) && volumed_engine_ask(d, other) &&
 		    !other->current)
-			lacking += has_forgotten(d, other) || (other->answers && is_doubtful(other));
+			lacking += has_forgotten(d, other) && !is_doubtful(other);
 	}
-	for (unsigned i = 0; i < d->engine_count; i++)
-		count += &d->engines[i] != engine && volumed_engine_in(&d->engines[i]) &&
-			 !d->engines[i].answers;
-	return count + lacking;
+	return volumed_others_failed(d, engine) + lacking;
 }
 
 /* This engine may lack what one has that does not answer, as long as that one is in. */
@@ -311,15 +319,15 @@ int volumed_engine_return(struct volumed *d, struct volumed_engine *engine)
 		return -ENOTCONN; /* with the link's sentence */
 	if (!is_doubtful(engine))
 		return volumed_engine_bring(d, engine);
-	return volumed_engine_spared(d, volumed_others_failed(d, engine), 1) ? volumed_take_out(d, engine)
-									     : accept(d, engine);
+	return volumed_engine_spared(d, others_failed_now(d, engine), 1) ? volumed_take_out(d, engine)
+									 : accept(d, engine);
 }
 
 /* Its medium fails: writers wait until it is out. It stays where it may have the only replica, for reads. */
 static bool is_to_leave(struct volumed *d, const struct volumed_engine *engine)
 {
 	return volumed_engine_in(engine) && engine->status.write_faults &&
-	       volumed_engine_spared(d, volumed_others_failed(d, engine), 1);
+	       volumed_engine_spared(d, others_failed_now(d, engine), 1);
 }
 
 /* Whether the others have durably what they and it have acknowledged: then its blocks are not needed. */
