@@ -230,6 +230,19 @@ static inline u32 direct_prepare(struct weir_engine *engine)
 	return status ? status : direct_admin(engine, NVME_ADMIN_VOLUME_LEASE, LEASE, CLIENT, NULL);
 }
 
+/* An engine on a new medium, with a volume. */
+static inline struct weir_engine *direct_begin(struct lossy *lossy, u64 bytes)
+{
+	struct weir_engine *engine;
+
+	lossy_create(lossy, bytes);
+	engine = direct_open(lossy);
+	assert_non_null(engine);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	return engine;
+}
+
 /** struct direct - a request */
 struct direct {
 	struct weir_io io;

@@ -27,11 +27,7 @@ static void test_kept(void **state)
 	struct lossy lossy;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_non_null(engine);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	assert_int_equal(direct_write(engine, 1, 5, false), 0);
 	assert_int_equal(direct_write(engine, 2, 6, false), 0);
 	assert_int_equal(direct_trim(engine, 2, 7, false), 0);
@@ -69,10 +65,7 @@ static void test_admin_durable(void **state)
 	struct nvme_volume volume;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	lossy.off = true;
 	direct_close(engine);
 	lossy_crash(&lossy, 1);
@@ -297,10 +290,7 @@ static void test_full(void **state)
 	u64 blocks;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	blocks = direct_status(engine).blocks;
 	for (u64 vba = 0; vba < blocks; vba++)
 		assert_int_equal(direct_write(engine, vba, 1 + vba, false), 0);
@@ -358,10 +348,7 @@ static void test_full_by_what_is_coming(void **state)
 	u64 blocks;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	blocks = direct_status(engine).blocks;
 	for (u64 vba = 1; vba < blocks; vba++)
 		assert_int_equal(direct_write(engine, vba, 1 + vba, false), 0);
@@ -388,10 +375,7 @@ static void test_damage(void **state)
 	u32 bad = 0, found = 0, refused = 0;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	for (u64 vba = 0; vba < 300; vba++)
 		assert_int_equal(direct_write(engine, vba % 150, 1 + vba, false), 0);
 	direct_close(engine);
@@ -452,10 +436,7 @@ static void test_repair(void **state)
 	struct lossy lossy;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	for (u64 vba = 0; vba < 4; vba++)
 		assert_int_equal(direct_write(engine, vba, 10 + vba, true), 0);
 	lossy.now[place_of(&lossy, 1, 11) + 9] ^= 1;
@@ -487,10 +468,7 @@ static void test_journal_damaged(void **state)
 	u32 refused = 0;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	assert_int_equal(direct_write(engine, 1, 1, true), 0);
 	assert_int_equal(direct_write(engine, 1, 2, true), 0);
 	lossy.off = true;

@@ -30,10 +30,7 @@ static void test_full_behind(void **state)
 	u64 blocks, next = 1, faults = 0;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	blocks = direct_status(engine).blocks;
 	for (u64 i = 0; i < 2 * blocks; i++, next++)
 		assert_int_equal(direct_write(engine, next * 7 % blocks, next, false), 0);
@@ -56,10 +53,7 @@ static void test_no_garbage_is_read(void **state)
 	u32 status = 0;
 
 	(void)state;
-	lossy_create(&lossy, BYTES);
-	engine = direct_open(&lossy);
-	assert_int_equal(direct_map(engine, MAP), 0);
-	assert_int_equal(direct_prepare(engine), 0);
+	engine = direct_begin(&lossy, BYTES);
 	blocks = direct_status(engine).blocks;
 	for (u64 i = 0; i < blocks; i++, next++)
 		assert_int_equal(direct_write(engine, i, next, false), 0);

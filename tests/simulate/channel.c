@@ -8,7 +8,7 @@
 
 #include "cluster.h"
 
-enum { CONNECT_MS = 1000, OP_BYTES = MOST_OP_BLOCKS * NVME_VOLUME_BLOCK_BYTES, KIND = 0xff };
+enum { KIND = 0xff };
 
 struct channel {
 	struct weir_channel base;
@@ -65,7 +65,7 @@ void client_give_data(struct client *client, const struct sim_message *reply, co
 	u32 count = reply->bytes / NVME_VOLUME_BLOCK_BYTES;
 
 	for (u32 i = 0; i < MOST_OPS && reply->by_outsider; i++)
-		if ((uintptr_t)wanted - (uintptr_t)client->ops[i].data < OP_BYTES)
+		if ((uintptr_t)wanted - (uintptr_t)client->ops[i].data < MOST_OP_BYTES)
 			client->ops[i].by_outsider = true;
 	for (u32 i = 0; i < count; i++)
 		memcpy(page_of(&reply->sqe, i, count), reply->data + (size_t)i * NVME_VOLUME_BLOCK_BYTES,
@@ -130,13 +130,10 @@ int client_channel_open(void *argument, const char *uri, void *memory, size_t by
 	struct client *client = argument;
 	struct sim_connection *connection;
 	struct channel *channel;
-	unsigned number;
 
 	(void)memory;
 	(void)bytes;
-	if (sscanf(uri, "nvmf:tcp://sim:%u/", &number) != 1)
-		abort();
-	connection = sim_connect(&cluster.engines[number - 1].node, CONNECT_MS * SIM_MS);
+	connection = sim_connect(&engine_node_at(uri)->node, ENGINE_CONNECT_MS * SIM_MS);
 	if (!connection)
 		return -ENOTCONN;
 	connection->waiter = client->lanes ? client_lanes_poller(client) : client->task;

@@ -17,7 +17,6 @@ enum {
 	REOPEN_MS = 700,
 	MOST_OP_S = 150,
 	CALLS_END_MS = 4000,
-	OP_BYTES = MOST_OP_BLOCKS * NVME_VOLUME_BLOCK_BYTES,
 	WORDS = NVME_VOLUME_BLOCK_BYTES / sizeof(u64),
 };
 
@@ -165,10 +164,10 @@ static bool outlasts_calls(const struct client *client)
 u8 *client_data(struct op *op)
 {
 	if (!op->data) {
-		op->data = aligned_alloc(4096, OP_BYTES);
+		op->data = aligned_alloc(4096, MOST_OP_BYTES);
 		if (!op->data)
 			abort();
-		memset(op->data, 0, OP_BYTES);
+		memset(op->data, 0, MOST_OP_BYTES);
 	}
 	return op->data;
 }

@@ -21,6 +21,8 @@ enum {
 	MOST_CLIENTS = 4,
 	MOST_OPS = 8, /* of a client, in flight */
 	MOST_OP_BLOCKS = 6,
+	MOST_OP_BYTES = MOST_OP_BLOCKS * NVME_VOLUME_BLOCK_BYTES,
+	ENGINE_CONNECT_MS = 1000,
 	MOST_BLOCKS = 40, /* of the volume */
 };
 
@@ -144,6 +146,8 @@ extern struct cluster cluster;
 /* engine.c */
 
 void engine_node_create(unsigned index, u64 bytes);
+/** engine_node_at() - that the URI of a storage names */
+struct engine_node *engine_node_at(const char *uri);
 void engine_node_start(struct engine_node *node);
 /** engine_node_kill() - its process ends; @lossy: with the power of its disk */
 void engine_node_kill(struct engine_node *node, bool lossy);

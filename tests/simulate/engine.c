@@ -291,6 +291,15 @@ void engine_node_kill(struct engine_node *node, bool lossy)
 	sim_disk_on(&node->disk, lossy);
 }
 
+struct engine_node *engine_node_at(const char *uri)
+{
+	unsigned number;
+
+	if (sscanf(uri, "nvmf:tcp://sim:%u/", &number) != 1)
+		abort();
+	return &cluster.engines[number - 1];
+}
+
 void engine_node_create(unsigned index, u64 bytes)
 {
 	struct engine_node *node = &cluster.engines[index];

@@ -27,8 +27,6 @@ enum {
 	MOST_DEPTH = 1 << MOST_DEPTH_LOG2,
 	QUEUE = 1, /* its number */
 	PRP_ENTRIES = 8,
-	DATA_BYTES = MOST_OP_BLOCKS * NVME_VOLUME_BLOCK_BYTES,
-	CONNECT_MS = 1000,
 	AGAIN_MS = 500,
 	ANSWER_MS = 8000, /* as of struct weir_lanes_options' storages */
 	POLL_MS = 5,
@@ -261,7 +259,7 @@ static void move(struct ring *ring)
 	bool fetched;
 
 	if (!ring->connection) {
-		ring->connection = sim_connect(&ring->engine->node, CONNECT_MS * SIM_MS);
+		ring->connection = sim_connect(&ring->engine->node, ENGINE_CONNECT_MS * SIM_MS);
 		if (!ring->connection) {
 			refuse_all(ring);
 			sim_sleep(sim_between(1, AGAIN_MS) * SIM_MS);
@@ -303,15 +301,14 @@ int __wrap_weir_storage_open_at(struct weir_context *context, const char *uri,
 	struct client_lanes *lanes =
 		(struct client_lanes *)((char *)context - offsetof(struct client_lanes, context));
 	struct ring *ring;
-	unsigned number;
 
-	if (sscanf(uri, "nvmf:tcp://sim:%u/", &number) != 1 || options->queues != 1)
+	if (options->queues != 1)
 		abort();
 	if (sim_chance(1, 12))
 		return -ENOTCONN;
 	ring = zeros(sizeof(*ring));
 	*ring = (struct ring){ .lanes = lanes,
-			       .engine = &cluster.engines[number - 1],
+			       .engine = engine_node_at(uri),
 			       .queue = (struct weir_queue *)(uintptr_t)queues,
 			       .phase = 1,
 			       .next = lanes->rings };
@@ -459,7 +456,7 @@ void client_lanes_open(struct client *client)
 	    weir_dma_map_add(lanes->dma, lanes->memory, sizeof(struct memory)))
 		abort();
 	for (u32 i = 0; i < MOST_OPS; i++)
-		if (weir_dma_map_add(lanes->dma, client_data(&client->ops[i]), DATA_BYTES) != 0)
+		if (weir_dma_map_add(lanes->dma, client_data(&client->ops[i]), MOST_OP_BYTES) != 0)
 			abort();
 	create_controller(lanes, client->medium);
 	lanes->poller = sim_spawn(&client->node, poll, lanes);

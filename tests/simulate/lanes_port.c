@@ -171,18 +171,3 @@ u64 explore_clock_ns(void)
 {
 	return sim.now;
 }
-
-void explore_progress(void)
-{
-}
-
-void explore_submits(void)
-{
-}
-
-void explore_expect(const char *what, u64 got, u64 wanted)
-{
-	if (got != wanted)
-		sim_fail("a lane expects %llu as %s, and gets %llu", (unsigned long long)wanted, what,
-			 (unsigned long long)got);
-}

@@ -336,9 +336,32 @@ static void test_of_two_silent_engines_none_is_taken_out(void **state)
 	check_all(&writer);
 }
 
-static void test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild(void **state)
+/* A block whose replicas are on engines 0 and 1. */
+static u32 block_of_first_two(void)
 {
 	u32 vba = 0;
+
+	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
+		vba++;
+	return vba;
+}
+
+/* Engine 0 has lost block @vba, and is in doubt; engine 1, which alone has it, falls silent. */
+static void lose_beside_a_silent_one(u32 vba)
+{
+	array.engines[0].volumes[1].blocks[vba] = (struct stand_in_block){ .version = 0 };
+	stand_in_restart(&array.engines[0], false);
+	array.engines[0].doubtful = array.engines[0].dead = array.engines[1].dead = true;
+	volumed_heartbeat(d);
+	array.engines[0].dead = false;
+	for (unsigned i = 0; i < 3 * VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_int_equal(d->counts.taken_out, 0);
+}
+
+static void test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild(void **state)
+{
+	u32 vba;
 	u64 word;
 
 	(void)state;
@@ -346,8 +369,7 @@ static void test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild(void *
 	make_volume();
 	assert_int_equal(open_volume(&writer, HOST, true), 0);
 	write_all(1000);
-	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
-		vba++;
+	vba = block_of_first_two();
 	volumed_destroy(d);
 	stand_in_restart(&array.engines[0], true);
 	array.engines[1].dead = true;
@@ -365,12 +387,11 @@ static void test_a_start_with_a_new_disk_and_a_silent_engine_is_a_rebuild(void *
  * stays in until it is heard of. */
 static void test_a_start_with_an_engine_in_doubt_and_a_silent_one(void **state)
 {
-	u32 vba = 0;
+	u32 vba;
 
 	(void)state;
 	begin_written(3);
-	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
-		vba++;
+	vba = block_of_first_two();
 	volumed_destroy(d);
 	array.engines[0].volumes[1].blocks[vba] = (struct stand_in_block){ .version = 0 };
 	stand_in_restart(&array.engines[0], false);
@@ -389,22 +410,15 @@ static void test_a_start_with_an_engine_in_doubt_and_a_silent_one(void **state)
 /* The same; and somebody knows that the silent one is gone for good. */
 static void test_a_silent_engine_is_given_up(void **state)
 {
-	u32 vba = 0, id;
+	u32 vba, id;
 
 	(void)state;
 	begin_written(3);
-	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
-		vba++;
+	vba = block_of_first_two();
 	id = d->engines[1].info.id;
 	do_call("engine_remove", json_pack("{s:i, s:b}", "id", (int)id, "lost", 1), -EBUSY);
 	assert_false(d->engines[1].leaving);
-	array.engines[0].volumes[1].blocks[vba] = (struct stand_in_block){ .version = 0 };
-	stand_in_restart(&array.engines[0], false);
-	array.engines[0].doubtful = array.engines[0].dead = array.engines[1].dead = true;
-	volumed_heartbeat(d);
-	array.engines[0].dead = false;
-	for (unsigned i = 0; i < 3 * VOLUMED_MISSES; i++)
-		volumed_heartbeat(d);
+	lose_beside_a_silent_one(vba);
 	do_call("engine_remove", json_pack("{s:i, s:b}", "id", (int)id, "lost", 1), 0);
 	settle();
 	assert_int_equal(d->engine_count, 2);
@@ -448,20 +462,12 @@ static void test_what_all_others_have_lost_is_compared(void **state)
 /* An engine in doubt has lost a block; the only other one that has it falls silent. */
 static void test_no_silent_engine_goes_beside_one_in_doubt(void **state)
 {
-	u32 vba = 0;
+	u32 vba;
 
 	(void)state;
 	begin_written(3);
-	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
-		vba++;
-	array.engines[0].volumes[1].blocks[vba] = (struct stand_in_block){ .version = 0 };
-	stand_in_restart(&array.engines[0], false);
-	array.engines[0].doubtful = array.engines[0].dead = array.engines[1].dead = true;
-	volumed_heartbeat(d);
-	array.engines[0].dead = false;
-	for (unsigned i = 0; i < 3 * VOLUMED_MISSES; i++)
-		volumed_heartbeat(d);
-	assert_int_equal(d->counts.taken_out, 0);
+	vba = block_of_first_two();
+	lose_beside_a_silent_one(vba);
 	array.engines[1].dead = false;
 	settle();
 	check_all(&writer);

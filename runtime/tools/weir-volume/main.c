@@ -194,6 +194,9 @@ static int engines(char **operands)
 	json_t *params;
 
 	(void)operands;
+	if (request.lost && !request.remove)
+		return tool_usage(
+			"--lost says that the engine of --remove is gone for good: give --remove ID, too");
 	if (request.remove)
 		return call("engine_remove",
 			    json_pack("{s:i, s:b}", "id", (int)request.remove, "lost", (int)request.lost),

@@ -41,7 +41,6 @@ enum {
  * @current: it has been given all volumes and the map of now
  * @spare: it is out until another one fails
  * @leaving: it is to go from the array
- * @lost: it will not answer any more, as an operator says: what it alone had is given up
  * @voter: the last map that counted has it in
  * @accepted: what it may lack, others may lack, too: it stays in
  * @misses: heartbeats that it has left unanswered, one after the other
@@ -54,7 +53,6 @@ struct volumed_engine {
 	bool current;
 	bool spare;
 	bool leaving;
-	bool lost;
 	bool voter;
 	bool accepted;
 	unsigned misses;
@@ -251,6 +249,9 @@ int volumed_map_table(const struct volumed *d, int engine, u8 state, u32 *table)
 /** volumed_take_out() - an engine has failed: a new map without it, with a spare if there is one, and a
  * rebuild */
 int volumed_take_out(struct volumed *d, struct volumed_engine *engine);
+/** volumed_give_up() - volumed_take_out(), of one that does not answer, with all that it alone has; -EAGAIN
+ * with a sentence: it is the last one */
+int volumed_give_up(struct volumed *d, struct volumed_engine *engine);
 /** volumed_put_back() - one that was taken out by the map of now, which does not count, and answers, is in
  * again */
 void volumed_put_back(struct volumed *d, struct volumed_engine *engine);

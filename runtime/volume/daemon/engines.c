@@ -473,21 +473,20 @@ static int give_up(struct volumed *d, struct volumed_engine *engine)
 	if (volumed_engine_ask(d, engine))
 		return weir_fail(EBUSY, "engine %u answers, and so is not lost; remove it without --lost",
 				 engine->info.id);
-	engine->lost = true;
-	return volumed_engine_in(engine) ? volumed_take_out(d, engine) : 0;
+	return volumed_engine_in(engine) ? volumed_give_up(d, engine) : 0;
 }
 
 int volumed_engine_remove(struct volumed *d, u32 id, bool lost)
 {
-	int error;
-
 	struct volumed_engine *engine = volumed_engine_of(d, id);
+	int error;
 
 	if (!engine)
 		return -ENOENT;
 	if (volumed_engines_remaining(d) == 1 && volumed_engine_in(engine))
 		return weir_fail(EBUSY, "engine %u is the last one of the array", id);
 	error = lost ? give_up(d, engine) : 0;
-	engine->leaving = engine->leaving || !error || error == -EAGAIN; /* the map will count later */
-	return error == -EAGAIN ? 0 : error;
+	if (!error)
+		engine->leaving = true;
+	return error;
 }

@@ -133,22 +133,12 @@ static void shut_out(struct volumed *d, struct volumed_engine *engine)
  * Half of the engines of the map before have to take the new map, this one not counted: with two engines that
  * is the other one.
  */
-int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
+static int take_out(struct volumed *d, struct volumed_engine *engine)
 {
 	struct volumed_engine *spare = find_spare(d);
 	bool serves = engine->answers && engine->current;
 	int error;
 
-	if (count_in(d) == 1)
-		return weir_fail(EAGAIN, "engine %u does not answer, and it is the last one; start it again",
-				 engine->info.id);
-	if (!engine->answers && !engine->lost &&
-	    !volumed_engine_spared(d, volumed_others_failed(d, engine), 2))
-		return weir_fail(
-			EAGAIN,
-			"engine %u does not answer, and may have the last replica of some blocks; start "
-			"it again (if it is gone for good: weir-volume engines --remove %u --lost)",
-			engine->info.id, engine->info.id);
 	fprintf(stderr, "weir-volumed: engine %u (%s) %s: taken out, map %u%s\n", engine->info.id,
 		engine->info.address, why_out(engine), d->epoch + 1,
 		spare ? "; a spare takes its place" : "");
@@ -166,6 +156,38 @@ int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
 	if (serves)
 		shut_out(d, engine);
 	(void)volumed_copy_begin(d, VOLUMED_REBUILD, 0); /* it waits until the map counts */
+	return error;
+}
+
+static int check_not_last(const struct volumed *d, const struct volumed_engine *engine)
+{
+	if (count_in(d) > 1)
+		return 0;
+	return weir_fail(EAGAIN, "engine %u does not answer, and it is the last one; start it again",
+			 engine->info.id);
+}
+
+int volumed_take_out(struct volumed *d, struct volumed_engine *engine)
+{
+	int error = check_not_last(d, engine);
+
+	if (error)
+		return error;
+	if (!engine->answers && !volumed_engine_spared(d, volumed_others_failed(d, engine), 2))
+		return weir_fail(
+			EAGAIN,
+			"engine %u does not answer, and may have the last replica of some blocks; start "
+			"it again (if it is gone for good: weir-volume engines --remove %u --lost)",
+			engine->info.id, engine->info.id);
+	return take_out(d, engine);
+}
+
+int volumed_give_up(struct volumed *d, struct volumed_engine *engine)
+{
+	int error = check_not_last(d, engine);
+
+	if (!error)
+		(void)take_out(d, engine); /* the map may count later */
 	return error;
 }
 
