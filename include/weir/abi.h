@@ -18,13 +18,13 @@
 #include <weir/status.h>
 
 /** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
-#define WEIR_ABI_VERSION 6
+#define WEIR_ABI_VERSION 7
 
 /* How a completion's data reached its destination. */
 enum {
 	WEIR_PATH_NONE = 0,
 	WEIR_PATH_DIRECT = 1, /* the controller wrote the destination itself */
-	WEIR_PATH_PULL = 2,   /* lanes copied it from pinned staging */
+	WEIR_PATH_PULL = 2,   /* lanes copied it, from pinned staging or the medium itself */
 	WEIR_PATH_CACHE = 3,  /* it was in the cache, or went there */
 	WEIR_PATH_SHARE = 4,  /* it was in a buffer of the Share Table, or went there */
 	WEIR_PATH_TIER = 5,   /* it was in the cache's tier in host memory */
@@ -171,6 +171,9 @@ struct weir_queue {
 	weir_addr records; /* struct weir_retry_record[depth], by slot; 0: none. Never changes, like the next
 			      one */
 	u64 retry;         /* as struct weir_disk.retry */
+	/** medium: WEIR_PATH_PULL: where lanes see the first byte of the namespace: a read whose entry has in
+	 * dw0 a block's number plus one has left its data there, not in staging; 0: none does */
+	weir_addr medium;
 } __attribute__((aligned(128)));
 
 WEIR_ASSERT_SIZE(struct weir_queue, 512);

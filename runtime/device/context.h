@@ -77,6 +77,8 @@ struct weir_storage {
 	uint64_t *rings;
 	uint64_t *slots;
 	uint64_t *staging;
+	uint64_t medium_memory; /* of the host, which its medium was lent; 0: none */
+	bool places;            /* @pull: lanes find what they read there, not in staging */
 	uint64_t queue_bytes;
 	struct weir_device_controller *device_controller; /* the controller on the device, or NULL */
 	struct weir_service *service;                     /* who reaps for everybody, or NULL */

@@ -98,6 +98,7 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->block_log2 = storage->space.block_log2;
 	queue->path = storage->pull ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
 	queue->staging = storage->pull ? storage->staging[index] : 0;
+	queue->medium = storage->places ? storage->medium_memory : 0;
 	queue->staging_log2 = log2_of(max_transfer_bytes);
 	queue->on_device = storage->transport->device_controller.on;
 	queue->id = id;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../cache/cache.h"
 #include "closed.h"
@@ -14,6 +15,7 @@
 #include "../observe/publish.h"
 #include "service.h"
 #include "shadow.h"
+#include "../transport/medium/medium.h"
 #include "../transport/virtual/virtual.h"
 #include "../recovery/watchdog.h"
 
@@ -24,6 +26,7 @@ enum {
 	MOST_TRANSFER = 2 << 20, /* a PRP list of 512 entries: one page */
 	MOST_QUEUES = 1024,
 	LEAST_DEFAULT_QUEUES = 4,
+	LENT_SHARE = 16, /* of the machine's memory that a medium pins without being asked: one in so many */
 	MOST_DEFAULT_PULL_QUEUES = 16, /* staging is depth times max_transfer_bytes per queue */
 };
 
@@ -107,9 +110,27 @@ static int take_retries(struct weir_uri *uri, struct weir_storage_options *optio
 	return error;
 }
 
+/* Memory for a medium, which lanes reach. */
+static int lend(void *of, uint64_t bytes, void **memory)
+{
+	struct weir_storage *storage = of;
+	int error = weir_memory_put(storage->context, storage->medium_memory); /* what was lent in vain */
+
+	storage->medium_memory = 0;
+	return error ? error
+		     : weir_memory_allocate(storage->context, bytes, WEIR_MEMORY_HOST,
+					    &storage->medium_memory, memory);
+}
+
+static uint64_t lent_at_most(void)
+{
+	return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE) / LENT_SHARE;
+}
+
 static int open_transport(struct weir_storage *storage, struct weir_storage_options *options)
 {
 	struct weir_uri uri;
+	struct weir_lender lender = { .lend = lend, .of = storage, .most = lent_at_most() };
 	void *doorbells = NULL;
 	int error = weir_uri_parse(storage->uri, &uri);
 
@@ -133,7 +154,9 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 						  .doorbells = doorbells,
 						  .read_only = options->read_only,
 						  .queues = options->queues,
-						  .depth = options->depth },
+						  .depth = options->depth,
+						  .lender = &lender,
+						  .pulls = !storage->context->shared_memory },
 		&storage->transport);
 	weir_uri_release(&uri);
 	return error;
@@ -172,6 +195,22 @@ static int choose_mover(struct weir_storage *storage, struct weir_storage_option
 	if (storage->pull && !queues_given)
 		options->queues = smaller(options->queues, MOST_DEFAULT_PULL_QUEUES);
 	return 0;
+}
+
+/* What lanes move they read from the medium, where they reach that; else the controller copies it for them
+ * first. */
+static int choose_source(struct weir_storage *storage)
+{
+	struct weir_transport *transport = storage->transport;
+
+	storage->places = storage->pull && storage->medium_memory && transport->ops->places &&
+			  transport->ops->places(transport);
+	if (storage->places || transport->zero_copy != WEIR_ZERO_COPY_ON)
+		return 0;
+	return weir_fail(ENOTSUP, "storage \"%s\": zero_copy=on, but %s; leave it out", storage->uri,
+			 storage->pull ? "its medium is not memory alone, which lanes could read: faults, "
+					 "trace, content, engine, controller and on=device do without"
+				       : "its controller moves the data itself; it is for mover=pull");
 }
 
 static int start_controller(struct weir_storage *storage, struct weir_storage_options *options,
@@ -354,6 +393,7 @@ static int tear_down(struct weir_storage *storage)
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
 	weir_shadow_free(storage);
+	(void)weir_memory_put(storage->context, storage->medium_memory);
 	(void)weir_memory_put(storage->context, storage->doorbell_memory);
 	free_queues(storage);
 	(void)weir_memory_put(storage->context, storage->admin_memory);
@@ -381,6 +421,8 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 		options->queues = smaller(options->queues, storage->transport->most_queues);
 	if (!error)
 		error = choose_mover(storage, options, queues_given);
+	if (!error)
+		error = choose_source(storage);
 	if (!error)
 		error = place_doorbells(storage, options->queues);
 	if (!error)

@@ -29,8 +29,9 @@ static void describe_path(const struct weir_storage *storage, char *path, size_t
 			 : storage->transport->device_controller.host_medium ? "host memory"
 									     : "device memory");
 	else
-		snprintf(path, bytes, "%s, %s%s%s%s", storage->pull ? "pull" : "direct",
+		snprintf(path, bytes, "%s, %s%s%s%s%s", storage->pull ? "pull" : "direct",
 			 storage->transport->ops->path(storage->transport),
+			 storage->places ? ", zero copy" : "",
 			 storage->shadow_memory ? ", shadow doorbells" : "", weir_doorbells_path(storage),
 			 storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES
 				 ? ", queues in device memory"

@@ -22,6 +22,7 @@ struct weir_storage;
 struct weir_medium;
 struct weir_virtual;
 struct weir_window;
+struct weir_lender;
 struct virtual_front;
 
 /** struct weir_transport_stats - bytes the controller moved, as far as it can tell */
@@ -47,6 +48,8 @@ struct weir_transport_stats {
  * @engine: volumes are in front of it (engine/engine.h), as if its URI said engine=on
  * @manager: of the engine's options, or NULL
  * @wakes: whoever rings a submission queue's doorbell calls @wake of the transport, where it has that
+ * @lender: memory that lanes read, for the medium of virt: (medium/medium.h); NULL: there is none
+ * @pulls: lanes move the data of a controller on the host, unless the URI says mover=direct
  */
 struct weir_transport_request {
 	struct weir_uri *uri;
@@ -62,6 +65,8 @@ struct weir_transport_request {
 	bool engine;
 	const char *manager;
 	bool wakes;
+	const struct weir_lender *lender;
+	bool pulls;
 };
 
 /** struct weir_rings - where lanes have the rings of queue pair @index */
@@ -89,6 +94,8 @@ struct weir_rings {
  * @halt: the controller has failed, or is gone: keep it from memory, for good, within a few seconds. 0: it
  * does not touch any more; or a negative errno with a sentence. NULL: there is no way to
  * @wake: a doorbell was rung by the host; any thread. NULL: it sees that by itself
+ * @places: lanes move the data, and its medium lies in memory of the request's lender: reads leave their data
+ * there from now on, and say where (weir_virtual_answer_places()). Return: whether they do. NULL: never
  * @path: how it reaches the bytes just now, for people; valid while it is open
  * @close: let go of it; every queue that could be deleted is deleted already
  *
@@ -133,6 +140,7 @@ struct weir_transport_ops {
 	void (*give_way)(struct weir_transport *transport);
 	int (*halt)(struct weir_transport *transport);
 	void (*wake)(struct weir_transport *transport);
+	bool (*places)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);
 	int (*admin)(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms,
@@ -171,6 +179,14 @@ enum weir_doorbell {
 	WEIR_DOORBELL_HOST,
 };
 
+/** enum weir_zero_copy - whether lanes that move the data copy it from the medium itself: where they can,
+ * never, or else not at all */
+enum weir_zero_copy {
+	WEIR_ZERO_COPY_AUTO,
+	WEIR_ZERO_COPY_OFF,
+	WEIR_ZERO_COPY_ON,
+};
+
 /** enum weir_gpu_memory - what a controller on PCI Express reaches of the memory of a device beside it */
 enum weir_gpu_memory {
 	WEIR_GPU_MEMORY_NONE,
@@ -187,6 +203,7 @@ enum weir_gpu_memory {
  * @device_controller: I/O queues are not its own: a controller on the device serves them
  * @shadow: asked for
  * @doorbell: asked for
+ * @zero_copy: asked for
  * @gpu_memory: what it was told to reach of it
  * @registers: its doorbells are registers of a PCI function, not memory of the request
  * @doorbell_bytes: from one doorbell to the next
@@ -210,6 +227,7 @@ struct weir_transport {
 	struct weir_device_controller_options device_controller;
 	enum weir_shadow shadow;
 	enum weir_doorbell doorbell;
+	enum weir_zero_copy zero_copy;
 	enum weir_gpu_memory gpu_memory;
 	bool registers;
 	bool keep_addresses;

@@ -199,7 +199,9 @@ static uint64_t bytes_of(const struct weir_context *real)
  */
 static void test_all_is_given_back(void **state)
 {
-	static const char *const uris[] = { "virt:64K", "virt:64K?mover=pull", "virt:64K?shadow=on" };
+	static const char *const uris[] = {
+		"virt:64K", "virt:64K?mover=pull", "virt:64K?shadow=on"
+	}; /* the second one's medium lies in the context's memory */
 	struct weir_context *real;
 	uint64_t before;
 

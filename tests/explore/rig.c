@@ -36,12 +36,12 @@ struct explore_medium {
 };
 
 static struct explore_medium medium;
-u64 rig_blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
+u64 (*rig_blocks)[SCENARIO_BLOCK_WORDS];
 static struct weir_virtual *controller;
 static struct weir_dma_map *dma;
 static bool faulty;                                  /* the controller has a fault table */
 static struct weir_forward forwards[MOST_QUEUES][2]; /* SQ and CQ doorbells, shape.forwarded */
-static bool shadowing;                               /* and the doorbells have shadows */
+static bool shadowing, placing;                      /* the doorbells have shadows; lanes read the medium */
 static unsigned char *admin_sq, *admin_cq;
 static u32 *shadow, *event_index; /* pages of a word for each doorbell */
 static u32 admin_tail, admin_head;
@@ -68,10 +68,10 @@ static void move_data(const struct weir_io *io)
 	unsigned char *block = (unsigned char *)rig_blocks + io->offset_bytes;
 
 	for (unsigned i = 0; i < io->iov_count; i++) {
-		if (io->kind == WEIR_IO_READ)
-			memory_device_write(io->iov[i].iov_base, block, io->iov[i].iov_len);
-		else
-			memcpy(block, io->iov[i].iov_base, io->iov[i].iov_len);
+		bool read = io->kind == WEIR_IO_READ;
+
+		memory_device_write(read ? io->iov[i].iov_base : block, read ? block : io->iov[i].iov_base,
+				    io->iov[i].iov_len);
 		block += io->iov[i].iov_len;
 	}
 }
@@ -233,7 +233,9 @@ static void create_controller(const struct rig_shape *shape)
 	};
 
 	memset(admin_cq, 0, ADMIN_ENTRIES * sizeof(struct nvme_cqe));
-	if (weir_virtual_create(&options, &controller))
+	placing = shape->places;
+	medium.base.memory = placing ? rig_blocks : NULL;
+	if (weir_virtual_create(&options, &controller) || weir_virtual_answer_places(controller) != placing)
 		die("no controller");
 	enable();
 	faulty = shape->fault_count != 0;
@@ -245,14 +247,15 @@ static void create_controller(const struct rig_shape *shape)
 void rig_create(void)
 {
 	medium.base = (struct weir_medium){ .ops = &medium_ops,
-					    .bytes = sizeof(rig_blocks),
-					    .end_bytes = sizeof(rig_blocks),
+					    .bytes = RIG_BLOCKS_BYTES,
+					    .end_bytes = RIG_BLOCKS_BYTES,
 					    .block_bytes = SCENARIO_BLOCK_BYTES,
 					    .path = "explorer" };
 	admin_sq = rig_allocate(4096, 4096);
 	admin_cq = rig_allocate(4096, 4096);
 	shadow = rig_allocate(4096, 4096);
 	event_index = rig_allocate(4096, 4096);
+	rig_blocks = rig_allocate(RIG_BLOCKS_BYTES, 4096);
 	if (weir_dma_map_create(&dma) || weir_dma_map_add(dma, arena, ARENA_BYTES))
 		die("no DMA map");
 	create_controller(&(struct rig_shape){ .queues = 0 });
@@ -372,6 +375,7 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->on_device = shape->on_device;
 	if (shape->pull)
 		lay_out_staging(queue);
+	queue->medium = shape->places ? (weir_addr)(uintptr_t)rig_blocks : 0;
 	queue->tail.value_ = queue->committed.value_ = queue->rung.value_ = first;
 	queue->reap.value_ = first << 1;
 	for (u32 i = 0; i < shape->depth; i++)
@@ -490,16 +494,20 @@ void rig_open(const struct rig_shape *shape)
 {
 	polls = 0;
 	rig = (struct rig){ .shape = *shape, .bad_lba = ~(u64)0, .lost_lba = ~(u64)0 };
-	if (shape->fault_count || faulty ||
-	    shape->shadow != shadowing) { /* a fault table is a controller's for life */
+	if (shape->fault_count || faulty || shape->shadow != shadowing ||
+	    shape->places != placing) { /* a fault table is a controller's for life */
 		weir_virtual_destroy(controller);
 		create_controller(shape);
 	}
-	arena_used = 4 * 4096; /* behind the admin rings and the doorbells' pages */
+	arena_used =
+		4 * 4096 + RIG_BLOCKS_BYTES; /* behind the admin rings, the doorbells' pages and blocks */
 	watch_begin();
 	for (u32 lba = 0; lba < SCENARIO_BLOCKS; lba++)
 		for (u32 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
 			rig_blocks[lba][word] = scenario_word(lba, 0, word);
+	if (shape->places)
+		watch(rig_blocks, RIG_BLOCKS_BYTES, SCENARIO_BLOCK_BYTES, WATCH_DATA, "block[%u]",
+		      SCENARIO_BLOCK_BYTES);
 	rig.queues = rig_allocate(shape->queues * sizeof(struct weir_queue), 128);
 	for (u32 i = 0; i < shape->queues; i++)
 		lay_out_queue(&rig.queues[i], i);

@@ -22,6 +22,7 @@ enum { RIG_FAULTS = 8 };
  * @sets: sets of the cache
  * @timeout_ns: the disk's, in virtual time
  * @pull: lanes move the data, by way of staging
+ * @places: they copy what they read from the medium
  * @shadow: lanes write shadow doorbells, and ring as EventIdx says
  * @forwarded: lanes store doorbells to words, and a thread of the host rings for them, at any time
  * @shares: the cache has a Share Table, of one bucket
@@ -41,6 +42,7 @@ struct rig_shape {
 	u32 sets;
 	u64 timeout_ns;
 	bool pull;
+	bool places;
 	bool on_device;
 	bool partner;
 	bool shadow;

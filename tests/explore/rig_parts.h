@@ -11,7 +11,9 @@
 
 enum { LINE_LOG2 = 9 };
 
-extern u64 rig_blocks[SCENARIO_BLOCKS][SCENARIO_BLOCK_WORDS];
+enum { RIG_BLOCKS_BYTES = SCENARIO_BLOCKS * SCENARIO_BLOCK_BYTES };
+
+extern u64 (*rig_blocks)[SCENARIO_BLOCK_WORDS];
 
 /* rig_placed.c */
 

@@ -126,7 +126,7 @@ void rig_lay_out_placed(void)
 	memset(engines, 0, sizeof(engines));
 	for (u32 i = 0; i < ENGINES; i++) {
 		engines[i].epoch = 1;
-		memcpy(engines[i].blocks, rig_blocks, sizeof(rig_blocks));
+		memcpy(engines[i].blocks, rig_blocks, RIG_BLOCKS_BYTES);
 	}
 	newest = 1;
 	changing = false;

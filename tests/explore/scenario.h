@@ -20,7 +20,7 @@ struct weir_virtual_fault;
  * @prepare: spoils something after the rig was laid out, or NULL
  * @faults: fills the controller's fault table and says how many rows, or NULL
  * @tolerant: requests may fail, and commands may be in flight at the end; the rest is at rest all the same
- * @pull: lanes move the data
+ * @pull: lanes move the data: 1 from staging, 2 from the medium
  * @shadow: doorbells have shadows
  * @forwarded: a thread of the host rings for lanes
  * @on_device: order reaches the device only, as for a controller that is part of it
@@ -47,7 +47,7 @@ struct scenario {
 	void (*prepare)(void);
 	u32 (*faults)(struct weir_virtual_fault *rows);
 	bool tolerant;
-	bool pull;
+	u32 pull;
 	bool shadow;
 	bool forwarded;
 	bool on_device;
@@ -62,7 +62,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 125 };
+enum { SCENARIO_COUNT = 128 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -230,6 +230,9 @@ const struct scenario scenarios[] = {
 	{ .name = "pulled-rewrite", .kernel = "rewrite", .requests = 3, .pull = true },
 	{ .name = "pulled-divergent", .kernel = "divergent", .requests = 3, .pull = true },
 	{ .name = "pulled-lines", .kernel = "cached", .requests = 3, .pull = true },
+	{ .name = "medium-rewrite", .kernel = "rewrite", .requests = 3, .pull = 2 },
+	{ .name = "medium-lines", .kernel = "cached", .requests = 3, .pull = 2 },
+	{ .name = "medium-put", .kernel = "put", .requests = 3, .pull = 2, .written = true },
 	{ .name = "pulled-rude", .kernel = "rewrite", .requests = 3, .faults = rude, .pull = true },
 	{ .name = "pulled-failing",
 	  .kernel = "failing_lines",
@@ -520,7 +523,8 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	pick_shape(scenario, &shape, waves, width);
 	lanes = *waves * *width;
 	requests = scenario->requests ? scenario->requests : 2;
-	shape.pull = scenario->pull;
+	shape.pull = scenario->pull != 0;
+	shape.places = scenario->pull == 2;
 	shape.on_device = scenario->on_device;
 	shape.partner = scenario->partner;
 	shape.queues = shape.partner ? 2 : shape.queues;

@@ -43,6 +43,7 @@ void test_host_memory(void **state);
 
 /* Cases of host_io.c. */
 void test_transfer_limits(void **state);
+void test_zero_copy(void **state);
 void test_many_tebibytes(void **state);
 void test_host_io(void **state);
 void test_faults(void **state);

@@ -53,6 +53,46 @@ void test_transfer_limits(void **state)
 	}
 }
 
+/* Lanes that move the data copy it from where the controller says: from the medium, or from staging. */
+void test_zero_copy(void **state)
+{
+	static const struct {
+		const char *uri;
+		bool from_medium;
+	} cases[] = {
+		{ "virt:1M?mover=pull", true },
+		{ "virt:1M?mover=pull&block=4096&zero_copy=on", true },
+		{ "virt:1M?mover=pull&zero_copy=off", false },
+		{ "virt:1M?mover=pull&fault=late:us=1:every=3", false },
+		{ "virt:1M", false },
+	};
+	static unsigned char bytes[256 << 10], found[256 << 10];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)(i * 11 >> 3);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_storage_info info = { .size = sizeof(info) };
+		struct weir_storage *out;
+
+		must(weir_storage_open(context, cases[i].uri,
+				       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &out));
+		must(weir_storage_info(out, &info));
+		assert_int_equal(strstr(info.path, ", zero copy") != NULL, cases[i].from_medium);
+		must(weir_storage_write(out, 8192, bytes, sizeof(bytes)));
+		must(weir_storage_write(out, 16384, bytes, 4096));
+		memset(found, 0xff, sizeof(found));
+		must(weir_storage_read(out, 8192, found, sizeof(found)));
+		assert_memory_equal(found, bytes, 8192);
+		assert_memory_equal(found + 8192, bytes, 4096);
+		assert_memory_equal(found + 12288, bytes + 12288, sizeof(bytes) - 12288);
+		must(weir_storage_read(out, (1 << 20) - 4096, found, 4096));
+		for (size_t at = 0; at < 4096; at++)
+			assert_int_equal(found[at], 0);
+		weir_storage_close(out);
+	}
+}
+
 /* What of a medium of many TiB was never written holds its own address, to its end and in every size of
  * request. */
 void test_many_tebibytes(void **state)

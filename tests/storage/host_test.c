@@ -350,6 +350,7 @@ int main(void)
 		cmocka_unit_test(test_failing_storages_leave_nothing),
 		cmocka_unit_test(test_read_only_files),
 		cmocka_unit_test(test_transfer_limits),
+		cmocka_unit_test(test_zero_copy),
 		cmocka_unit_test(test_many_tebibytes),
 		cmocka_unit_test(test_memory_is_given_back),
 		cmocka_unit_test(test_memory_of_the_machine),

@@ -95,6 +95,7 @@ struct weir_medium_ops {
  * @block_bytes: 512 or 4096
  * @read_only: writes are refused by the controller
  * @in_memory: its bytes are memory of this process: to discard what is written again soon costs page faults
+ * @memory: its bytes, where whoever may read them can, while it is open; NULL: nowhere
  * @path: how it reaches its bytes, for people: "ram", "io_uring, O_DIRECT", ...;
  *        may come to point to another text: read it with weir_medium_path()
  */
@@ -105,6 +106,7 @@ struct weir_medium {
 	uint32_t block_bytes;
 	bool read_only;
 	bool in_memory;
+	const void *memory;
 	const char *path;
 };
 
@@ -131,6 +133,23 @@ static inline const char *weir_medium_path(const struct weir_medium *medium)
  */
 int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_path,
 			 struct weir_medium **out);
+
+/**
+ * struct weir_lender - who has memory that others reach, too
+ * @lend: @bytes of it, whole pages, zeroed, to outlive whoever borrows it. 0; or a negative errno with a
+ * sentence
+ * @of: what @lend is given
+ * @most: bytes that it is to be asked for
+ */
+struct weir_lender {
+	int (*lend)(void *of, uint64_t bytes, void **memory);
+	void *of;
+	uint64_t most;
+};
+
+/** weir_medium_ram_open_lent() - the same in memory of @lender; NULL: in its own */
+int weir_medium_ram_open_lent(uint64_t bytes, uint32_t block_bytes, const char *load_path,
+			      const struct weir_lender *lender, struct weir_medium **out);
 
 /**
  * weir_medium_sparse_open() - a medium in host memory of any size, whose contents are computed until they are

@@ -2,9 +2,9 @@
 /*
  * medium/ram.c: a medium in host memory.
  *
- * Owns: one anonymous mapping. Every request ends inside submit(), so threads
- * need nothing from each other; requests to the same bytes at the same time
- * may mix, as on any disk.
+ * Owns: one anonymous mapping, unless its memory is lent. Every request ends inside
+ * submit(), so threads need nothing from each other; requests to the same bytes at
+ * the same time may mix, as on any disk.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,6 +28,7 @@ enum {
 struct ram {
 	struct weir_medium medium;
 	unsigned char *bytes;
+	bool lent;
 };
 
 static void d2h(const unsigned char *from, const struct iovec *iov, unsigned count)
@@ -50,14 +51,15 @@ static void h2d(unsigned char *to, const struct iovec *iov, unsigned count, uint
 	}
 }
 
-/* Whole pages of a large range go back to the system, and read as zeros from then on. */
-static void clear(unsigned char *at, uint64_t bytes)
+/* Whole pages of a large range go back to the system, and read as zeros from then on; but not those that a
+ * device has pinned, which would go on reading what was there. */
+static void clear(unsigned char *at, uint64_t bytes, bool lent)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t head = (page - (uintptr_t)at % page) % page;
 	uint64_t whole;
 
-	if (bytes < RETURNED_BYTES) {
+	if (bytes < RETURNED_BYTES || lent) {
 		memset(at, 0, bytes);
 		return;
 	}
@@ -77,7 +79,7 @@ static void ram_do(const struct ram *ram, struct weir_io *io)
 	case WEIR_IO_READ: d2h(at, io->iov, io->iov_count); break;
 	case WEIR_IO_WRITE: h2d(at, io->iov, io->iov_count, weir_medium_kept(&ram->medium, io)); break;
 	case WEIR_IO_ZERO:
-	case WEIR_IO_DISCARD: clear(at, io->bytes); break;
+	case WEIR_IO_DISCARD: clear(at, io->bytes, ram->lent); break;
 	case WEIR_IO_FLUSH: break;
 	}
 }
@@ -110,7 +112,8 @@ static void ram_close(struct weir_medium *medium)
 {
 	struct ram *ram = (struct ram *)medium;
 
-	munmap(ram->bytes, medium->bytes);
+	if (!ram->lent)
+		munmap(ram->bytes, medium->bytes);
 	free(ram);
 }
 
@@ -207,24 +210,36 @@ int weir_medium_check_shape(uint64_t bytes, uint32_t block_bytes)
 	return 0;
 }
 
-static int map_bytes(struct ram *ram)
+static int map_bytes(struct ram *ram, const struct weir_lender *lender)
 {
-	void *bytes = mmap(NULL, ram->medium.bytes, PROT_READ | PROT_WRITE,
-			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *bytes;
+
+	ram->lent = lender != NULL;
+	if (lender) {
+		int error = ram->medium.bytes <= lender->most
+				    ? lender->lend(lender->of, ram->medium.bytes, &bytes)
+				    : weir_fail(EFBIG, "%" PRIu64 " bytes are too many to be pinned",
+						ram->medium.bytes);
+
+		ram->medium.memory = ram->bytes = error ? NULL : bytes;
+		return error;
+	}
+	bytes = mmap(NULL, ram->medium.bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (bytes == MAP_FAILED)
 		return weir_fail(errno,
 				 "cannot map %" PRIu64
 				 " bytes for a medium in memory: %s; ask for a smaller one",
 				 ram->medium.bytes, strerror(errno));
-	ram->bytes = bytes;
+	ram->medium.memory = ram->bytes = bytes;
 	/* Random blocks miss the TLB as well as the caches; where it is refused, they do. */
 	madvise(bytes, ram->medium.bytes, MADV_HUGEPAGE);
 	return 0;
 }
 
-int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_path,
-			 struct weir_medium **out)
+int weir_medium_ram_open_lent(uint64_t bytes, uint32_t block_bytes, const char *load_path,
+			      const struct weir_lender *lender, struct weir_medium **out)
 {
 	uint64_t end = bytes;
 	struct ram *ram;
@@ -245,7 +260,7 @@ int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_
 					    .block_bytes = block_bytes,
 					    .in_memory = true,
 					    .path = "ram" };
-	error = map_bytes(ram);
+	error = map_bytes(ram, lender);
 	if (error)
 		goto free_ram;
 	error = load_path ? load(ram, load_path) : 0;
@@ -254,8 +269,15 @@ int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_
 	*out = &ram->medium;
 	return 0;
 unmap:
-	munmap(ram->bytes, bytes);
+	ram_close(&ram->medium);
+	return error;
 free_ram:
 	free(ram);
 	return error;
+}
+
+int weir_medium_ram_open(uint64_t bytes, uint32_t block_bytes, const char *load_path,
+			 struct weir_medium **out)
+{
+	return weir_medium_ram_open_lent(bytes, block_bytes, load_path, NULL, out);
 }

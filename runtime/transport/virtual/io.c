@@ -84,6 +84,8 @@ static u32 decide_transfer(struct virtual_request *request, const struct nvme_sq
 		return status;
 	request->io.kind = request->opcode == NVME_OPCODE_WRITE ? WEIR_IO_WRITE : WEIR_IO_READ;
 	request->io.force_unit_access = request->opcode == NVME_OPCODE_WRITE && durable(request, sqe);
+	if (request->thread->controller->places && request->opcode == NVME_OPCODE_READ)
+		request->place = sqe->cdw10 + 1;
 	return find_data(request, sqe, request->io.bytes);
 }
 
@@ -160,6 +162,10 @@ static void io_done(struct weir_io *io)
 
 bool virtual_io_start(struct virtual_request *request)
 {
+	if (request->place) {
+		virtual_request_end(request, NVME_STATUS_SUCCESS);
+		return true;
+	}
 	switch (request->opcode) {
 	case NVME_OPCODE_COMPARE: return virtual_compare_start(request);
 	case NVME_OPCODE_DSM: return virtual_ranges_start(request);
@@ -167,13 +173,15 @@ bool virtual_io_start(struct virtual_request *request)
 	}
 }
 
-void virtual_io_expect(const struct weir_medium *medium, const struct nvme_sqe *sqe)
+void virtual_io_expect(const struct weir_virtual *controller, const struct nvme_sqe *sqe)
 {
+	const struct weir_medium *medium = controller->options.medium;
 	u64 capacity_blocks = medium->bytes / medium->block_bytes;
 	u64 lba = (u64)sqe->cdw11 << 32 | sqe->cdw10;
 	u8 opcode = (u8)sqe->cdw0;
 
-	if ((opcode == NVME_OPCODE_READ || opcode == NVME_OPCODE_WRITE) && lba < capacity_blocks)
+	if (((opcode == NVME_OPCODE_READ && !controller->places) || opcode == NVME_OPCODE_WRITE) &&
+	    lba < capacity_blocks)
 		medium->ops->expect(medium, opcode == NVME_OPCODE_WRITE ? WEIR_IO_WRITE : WEIR_IO_READ,
 				    lba * medium->block_bytes);
 }

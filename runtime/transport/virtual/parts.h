@@ -119,8 +119,8 @@ void virtual_requests_discard(struct virtual_thread *thread);
 
 /* virtual/io.c: I/O commands; owner */
 
-/** virtual_io_expect() - tell the medium which bytes a command will ask for */
-void virtual_io_expect(const struct weir_medium *medium, const struct nvme_sqe *sqe);
+/** virtual_io_expect() - tell the medium which bytes a command will ask it for */
+void virtual_io_expect(const struct weir_virtual *controller, const struct nvme_sqe *sqe);
 /**
  * virtual_io_begin() - check a command and set it going
  * @owns_cid: its identifier is in use by no other

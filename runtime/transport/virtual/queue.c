@@ -274,7 +274,7 @@ static void rings_release(struct virtual_request *request)
 
 static void rings_complete(struct virtual_request *request, u32 status)
 {
-	post(request->thread, virtual_sq_of(request->queue), request->cid, status, 0);
+	post(request->thread, virtual_sq_of(request->queue), request->cid, status, request->place);
 	rings_release(request);
 }
 

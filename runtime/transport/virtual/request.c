@@ -77,6 +77,7 @@ struct virtual_request *virtual_request_take(struct virtual_thread *thread, stru
 	thread->free = request->next;
 	request->queue = queue;
 	request->ended = false;
+	request->place = 0;
 	request->status = NVME_STATUS_SUCCESS;
 	queue->inflight++;
 	thread->inflight++;

@@ -51,13 +51,13 @@ static u32 begin_all(struct virtual_thread *thread)
 
 static void copy_one(struct virtual_thread *thread, struct virtual_sq *sq, u32 location)
 {
-	const struct weir_medium *medium = thread->controller->options.medium;
+	const struct weir_virtual *controller = thread->controller;
 	struct virtual_copy *copy = &thread->ahead.copies[thread->ahead.count++];
 
 	copy->sq = sq;
 	virtual_sq_copy(sq, location, &copy->sqe);
-	if (medium->ops->expect)
-		virtual_io_expect(medium, &copy->sqe);
+	if (controller->options.medium->ops->expect)
+		virtual_io_expect(controller, &copy->sqe);
 }
 
 static u32 serve_queue(struct virtual_thread *thread, struct virtual_sq *sq, u32 most, u32 locations)

@@ -123,6 +123,7 @@ struct virtual_sq {
  * @range: next range (Dataset Management)
  * @ranges: ranges in all
  * @faults: a bit for each kind of fault that is still to happen to it
+ * @place: of its first block on the medium, plus one, if its data is to be read there; else 0
  * @owns_cid: no other in flight has its identifier
  * @timed: stands in the order of fetching
  * @ended: only its due time is awaited
@@ -143,6 +144,7 @@ struct virtual_request {
 	u64 due_ns;
 	u32 segment_count;
 	u32 status;
+	u32 place;
 	u16 range;
 	u16 ranges;
 	u16 faults;
@@ -414,6 +416,7 @@ struct virtual_admin {
  * @threads: what options.threads threads work with
  * @hosts: threads of weir_virtual_start(), or NULL
  * @stop: they are to end
+ * @places: weir_virtual_answer_places()
  */
 struct weir_virtual {
 	struct weir_virtual_options options;
@@ -448,6 +451,7 @@ struct weir_virtual {
 	struct virtual_thread *threads;
 	struct virtual_host_thread *hosts;
 	struct shared_u32 stop;
+	bool places;
 };
 
 enum { VIRTUAL_CID_WORDS = 65536 / 64 };

@@ -275,6 +275,26 @@ static int open_memory(const struct weir_uri *uri, uint64_t bytes, uint32_t bloc
 			: weir_medium_ram_open(bytes, block_bytes, load, medium);
 }
 
+/* Memory that lanes read, where they move the data: unless it is asked for, not more than is to spare. */
+static int open_lent(const struct weir_transport_request *request, const struct weir_soft_keys *keys,
+		     uint64_t bytes, const char *load, enum weir_zero_copy zero_copy,
+		     struct weir_medium **medium)
+{
+	struct weir_lender lender = { .lend = NULL };
+	int error;
+
+	if (!request->lender || zero_copy == WEIR_ZERO_COPY_OFF || keys->mover == WEIR_MOVER_DIRECT ||
+	    (keys->mover == WEIR_MOVER_AUTO && !request->pulls))
+		return -ENOTSUP;
+	lender = *request->lender;
+	if (zero_copy == WEIR_ZERO_COPY_ON)
+		lender.most = UINT64_MAX;
+	error = weir_medium_ram_open_lent(bytes, (uint32_t)keys->block_bytes, load, &lender, medium);
+	return error && zero_copy == WEIR_ZERO_COPY_ON
+		       ? weir_fail(-error, "storage \"%s\": %s", request->uri->text, weir_last_error())
+		       : error;
+}
+
 /** struct virt_source - what weir_nvme_shared_open() is given for a virtual controller with a name */
 struct virt_source {
 	struct weir_transport_request *request;
@@ -397,9 +417,12 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	struct weir_soft_keys keys;
 	uint64_t bytes, pairs = DEFAULT_PAIRS;
 	static const char *const switches[] = { "off", "on", NULL };
+	static const char *const zero_copies[] = { "auto", "off", "on", NULL }; /* enum weir_zero_copy */
+	unsigned zero_copy = WEIR_ZERO_COPY_AUTO;
 	int error = weir_soft_keys_take(request, &keys);
 
 	if (error || (error = weir_uri_take_choice(uri, "engine", switches, &keys.engine)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "zero_copy", zero_copies, &zero_copy)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "content", contents, &computed)) != 0 ||
 	    (error = take_device_controller(uri, load, computed, &keys, &device_controller)) != 0 ||
 	    (error = check_engine(uri, &keys, &device_controller)) != 0)
@@ -408,8 +431,9 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 		keys.block_bytes = 512;
 	if ((error = weir_uri_take_u64(uri, "queue_pairs", 1, MOST_PAIRS, &pairs)) != 0 ||
 	    (error = check_controller(uri, name, &device_controller)) != 0 ||
-	    (error = weir_uri_finish(uri, WEIR_SOFT_KEYS ", load, content, on, waves, groups, claim, data, "
-							 "medium, controller, engine, queue_pairs")) != 0 ||
+	    (error = weir_uri_finish(uri, WEIR_SOFT_KEYS
+				     ", load, content, on, waves, groups, claim, data, "
+				     "medium, controller, engine, queue_pairs, zero_copy")) != 0 ||
 	    (error = virt_size(uri, load, keys.block_bytes, computed ? LARGEST_COMPUTED : LARGEST, &bytes)) !=
 		    0)
 		return error;
@@ -422,7 +446,12 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 				.load = load,
 				.made = { .bytes = bytes, .computed = computed, .pairs = (unsigned)pairs } },
 			out);
-	if ((error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium)) != 0)
+	error = computed || keys.engine || keys.trace || keys.fault_count || device_controller.on
+			? -ENOTSUP
+			: open_lent(request, &keys, bytes, load, (enum weir_zero_copy)zero_copy, &medium);
+	if (error && (error == -ENOTSUP || zero_copy == WEIR_ZERO_COPY_AUTO))
+		error = open_memory(uri, bytes, (uint32_t)keys.block_bytes, load, computed, &medium);
+	if (error)
 		return error;
 	hand_over(&keys, &device_controller);
 	error = weir_soft_new(&weir_transport_virt, medium, &keys, request, out);
@@ -432,6 +461,7 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 		memcpy(soft->faults, keys.faults, device_controller.fault_count * sizeof(*keys.faults));
 		device_controller.faults = soft->faults;
 		soft->base.device_controller = device_controller;
+		soft->base.zero_copy = (enum weir_zero_copy)zero_copy;
 	}
 	return error;
 }
@@ -530,6 +560,11 @@ static int soft_halt(struct weir_transport *transport)
 	return weir_fail(ETIMEDOUT, "the medium did not finish what it was asked within %d ms", HALT_MS);
 }
 
+static bool soft_places(struct weir_transport *transport)
+{
+	return weir_virtual_answer_places(controller_of(transport));
+}
+
 static const char *soft_path(struct weir_transport *transport)
 {
 	return weir_medium_path(((struct soft *)transport)->medium);
@@ -554,6 +589,7 @@ static void soft_close(struct weir_transport *transport)
 		.write32 = soft_write32,                                                                     \
 		.doorbell = soft_doorbell,                                                                   \
 		.stats = soft_stats,                                                                         \
+		.places = soft_places,                                                                       \
 		.path = soft_path,                                                                           \
 		.close = soft_close,                                                                         \
 		.halt = soft_halt,                                                                           \

@@ -220,6 +220,15 @@ size_t weir_virtual_doorbell_bytes(unsigned queue_pairs)
 	return (bytes + NVME_PAGE_BYTES - 1) / NVME_PAGE_BYTES * NVME_PAGE_BYTES;
 }
 
+bool weir_virtual_answer_places(struct weir_virtual *controller)
+{
+	const struct weir_medium *medium = controller->options.medium;
+
+	controller->places = medium->memory && medium->bytes / medium->block_bytes < UINT32_MAX &&
+			     !controller->options.fault_count;
+	return controller->places;
+}
+
 static void publish_busy(struct virtual_thread *thread)
 {
 	u32 busy = thread->inflight - thread->dropped;

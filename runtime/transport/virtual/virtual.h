@@ -110,6 +110,17 @@ unsigned weir_virtual_poll(struct weir_virtual *controller, unsigned thread);
 /** weir_virtual_busy() - true while thread has commands fetched but not completed */
 int weir_virtual_busy(struct weir_virtual *controller, unsigned thread);
 
+/**
+ * weir_virtual_answer_places() - from now on reads leave their data on the medium, where it can be read
+ *
+ * dw0 of their completions is the number of their first block, plus one: whoever reads them copies their data
+ * from there (struct weir_medium.memory). Of other commands it is 0. Before there are I/O queues; the
+ * controller has rings.
+ *
+ * Return: whether it can: its medium is memory, with fewer than 2^32 - 1 blocks, and it has no faults.
+ */
+bool weir_virtual_answer_places(struct weir_virtual *controller);
+
 /** weir_virtual_start() - start options.threads host threads that poll */
 int weir_virtual_start(struct weir_virtual *controller);
 /**

@@ -352,6 +352,57 @@ static void test_deallocate_more_than_4_gib(void **state)
 	driver_close(&driver);
 }
 
+/* Reads of a medium in memory leave their data there, and the entry says where; all else is as ever. */
+static void test_places(void **state)
+{
+	struct weir_virtual_fault never = { .kind = WEIR_VIRTUAL_FAULT_LATE, .every = 1000, .us = 1 };
+	struct weir_virtual_options options = driver_defaults();
+	struct weir_virtual_stats before, after;
+	struct driver driver;
+	unsigned char *data;
+	u32 place;
+
+	(void)state;
+	open_pair(&driver);
+	assert_true(weir_virtual_answer_places(driver.controller));
+	data = driver_pages(&driver, PAGE);
+	memset(data, 0xa5, PAGE);
+	weir_virtual_stats(driver.controller, &before);
+	assert_int_equal(
+		driver_command(&driver, 1, driver_io(NVME_OPCODE_WRITE, 7, 2, driver_bus(data), 0), &place),
+		0);
+	assert_int_equal(place, 0);
+	memset(data, 0x5a, PAGE);
+	for (u32 lba = 0; lba < 8; lba += 7) {
+		assert_int_equal(driver_command(&driver, 1,
+						driver_io(NVME_OPCODE_READ, lba, 1, driver_bus(data), 0),
+						&place),
+				 0);
+		assert_int_equal(place, lba + 1);
+		assert_int_equal(((const unsigned char *)driver.medium->memory)[lba * BLOCK], lba ? 0xa5 : 0);
+		assert_int_equal(data[0], 0x5a); /* nothing was copied */
+	}
+	weir_virtual_stats(driver.controller, &after);
+	assert_int_equal(after.bytes_read - before.bytes_read, 2 * BLOCK);
+	assert_int_equal(
+		driver_command(&driver, 1, driver_io(NVME_OPCODE_COMPARE, 7, 1, driver_bus(data), 0), &place),
+		NVME_STATUS_COMPARE_FAILURE | DRIVER_REFUSED);
+	assert_int_equal(place, 0);
+	assert_int_not_equal(io(&driver, NVME_OPCODE_READ, BLOCKS, 1, driver_bus(data), 0), 0);
+	assert_int_not_equal(io(&driver, NVME_OPCODE_READ, 0, 1, 4096, 0), 0); /* nobody's memory */
+	driver_close(&driver);
+	options.faults = &never;
+	options.fault_count = 1;
+	driver_open(&driver, options);
+	assert_false(weir_virtual_answer_places(driver.controller));
+	driver_close(&driver);
+	options = driver_defaults();
+	assert_int_equal(weir_medium_sparse_open(1 << 20, BLOCK, &options.medium), 0);
+	driver_open(&driver, options);
+	assert_false(weir_virtual_answer_places(driver.controller));
+	driver_close(&driver);
+}
+
 static void test_stats(void **state)
 {
 	struct weir_virtual_stats before, after;
@@ -393,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_any_order),
 		cmocka_unit_test(test_an_end_with_requests_in_the_medium),
 		cmocka_unit_test(test_cid_conflict),
+		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_stats),
 	};
 

@@ -72,20 +72,34 @@ WEIR_FN u32 weir_cq_awaited(WEIR_GLOBAL struct weir_queue *queue, u32 dw2, u32 d
 	return weir_cq_answers(queue->id, queue->depth_log2, dw2, dw3, sequence) ? sequence : 0;
 }
 
-/* WEIR_PATH_PULL: what was read goes from staging to where its issuers want it. */
-WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 mine, u32 dw3)
+/* WEIR_PATH_PULL: where the data of the entry at @position lies, whose command has slot @index. */
+WEIR_FN weir_addr weir_cq_source(WEIR_GLOBAL struct weir_queue *queue, u64 position, u32 index)
+{
+	/* relaxed: doorbell.C1 orders it, and, of a medium, the data of writes that ended before */
+	u32 place = queue->medium
+			    ? weir_load_u32_relaxed_sys(
+				      (WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, position)->dw0)
+			    : 0;
+
+	return place ? queue->medium + ((u64)(place - 1) << queue->block_log2)
+		     : queue->staging + ((u64)index << queue->staging_log2);
+}
+
+/* WEIR_PATH_PULL: what was read goes to where its issuers want it. */
+WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 mine, u64 position, u32 dw3)
 {
 	u32 index = dw3 & (queue->depth - 1), bytes = 0;
-	weir_addr buffer = 0;
+	weir_addr buffer = 0, source = 0;
 
 	if (mine && weir_status_from_nvme(dw3) == WEIR_OK) {
 		WEIR_GLOBAL struct weir_slot *slot = weir_at(queue->slots, struct weir_slot, index);
 
 		bytes = (u32)slot->pull_blocks << queue->block_log2;
 		buffer = slot->buffer;
+		source = weir_cq_source(queue, position, index);
 	}
 	weir_wave_sync(lanes); /* what each lane acquired at doorbell.C1 and cq.R2 is every lane's */
-	weir_wave_copy(lanes, buffer, queue->staging + ((u64)index << queue->staging_log2), bytes);
+	weir_wave_copy(lanes, buffer, source, bytes);
 	weir_wave_sync(lanes); /* every lane's part before an issuer is told (event.E0, line.L0) and sq.S2 */
 }
 
@@ -205,7 +219,7 @@ WEIR_FN u32 weir_cq_window(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 
 	matches = weir_match_mask_u64(lanes, awaited, dw3 & 0xffff);
 	mine = sequence && weir_elected(matches);
 	if (queue->staging)
-		weir_cq_pull(queue, lanes, mine, dw3);
+		weir_cq_pull(queue, lanes, mine, head + rank, dw3);
 	if (mine)
 		outcome = weir_cq_handle(queue, dw3, sequence);
 	weir_reconverge(); /* else a compiler may send the lanes that handled straight into the ballots */
