@@ -50,7 +50,8 @@ until, good = time.monotonic() + seconds, False
 while not good:
     d = dump()
     try:
-        p = d["processes"][0]; c = p["contexts"][0]; s = c["storages"][0]; q = s["queues"]
+        if pid != "all": # else the first may be anybody's
+            p = d["processes"][0]; c = p["contexts"][0]; s = c["storages"][0]; q = s["queues"]
         good = eval("(" + what + ")")
     except (KeyError, IndexError, TypeError):
         good = False
