@@ -159,6 +159,11 @@ unlisted "is not listed" "$pid"
 [ ! -e "$file" ]; report $? "and its file removed" "$(ls -la "$folder")"
 gone "$pid"
 
+# Blocks have numbers of 64 bits.
+fixture_ read 1 'virt:16T?block=512&content=address&timeout_ms=0&fault=drop:count=1' 30064771079
+seen "a block beyond 32 bits" "$pid" 'oldest(q[0])["lba"] == 30064771079 and oldest(q[0])["blocks"] == 1'
+gone "$pid"
+
 # A controller that hangs for good, one that stalls; and one that has died.
 fixture_ read 5 'virt:1M?block=512&timeout_ms=0&fault=hung:after=3:count=1'
 seen "a hung controller" "$pid" 'oldest(q[0])["lba"] == 3 and oldest(q[0])["slot"] == 3 and oldest(q[0])["age_ms"] > 0 and q[0]["with_controller"] == 1'
