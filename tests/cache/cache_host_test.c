@@ -297,6 +297,57 @@ static void test_a_storage_leaves_every_cache(void **state)
 	}
 }
 
+/* A storage is looked for at every place of every stripe. */
+static void test_stripes_that_share_a_storage(void **state)
+{
+	static const unsigned pairs[][2] = { { 2, 0 }, { 1, 2 }, { 1, 0 } };
+	struct weir_context *context = open_context();
+	struct weir_cache *cache = create_cache(context);
+	struct weir_storage *storages[4];
+	struct weir_writer writer;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++)
+		storages[i] = open_storage(context, "virt:128K?block=512");
+	must(weir_writer_open(cache, storages, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer));
+	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		struct weir_storage *pair[] = { storages[pairs[i][0]], storages[pairs[i][1]] };
+
+		says(weir_writer_open(cache, pair, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer),
+		     -EBUSY, "two layouts");
+	}
+	for (unsigned i = 0; i < 2; i++)
+		says(weir_writer_open(cache, &storages[i], 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				      &writer),
+		     -EBUSY, "two layouts");
+	must(weir_writer_open(cache, storages + 2, 2, WEIR_OPTIONS(array, .element_bytes = 8), &writer));
+	must(weir_context_close(context));
+}
+
+/* One that is closed is closed in each of them; those without it go on. */
+static void test_a_storage_leaves_every_layout(void **state)
+{
+	struct weir_context *context = open_context();
+	struct weir_cache *cache = create_cache(context);
+	struct weir_storage *a = open_storage(context, "virt:128K?block=512"),
+			    *b = open_storage(context, "virt:128K?block=512");
+	struct weir_storage *const layouts[][2] = { { a, b }, { a, NULL }, { b, NULL }, { b, a } };
+	enum { COUNT = sizeof(layouts) / sizeof(layouts[0]) };
+	struct weir_array arrays[COUNT];
+
+	(void)state;
+	for (unsigned i = 0; i < COUNT; i++)
+		must(weir_array_open(cache, layouts[i], layouts[i][1] ? 2 : 1,
+				     WEIR_OPTIONS(array, .element_bytes = 8), &arrays[i]));
+	must(weir_storage_close(a));
+	for (unsigned i = 0; i < COUNT; i++)
+		if (layouts[i][0] == b && !layouts[i][1])
+			must(weir_array_flush(cache, &arrays[i], 0, 1, 0));
+		else
+			says(weir_array_flush(cache, &arrays[i], 0, 1, 0), -EINVAL, "is closed");
+	must(weir_context_close(context));
+}
+
 /* The keys of one array end where those of the next begin: its ranges do not include lines of the others. */
 static void test_neighbours_keep_their_lines(void **state)
 {
@@ -395,6 +446,8 @@ int main(void)
 		cmocka_unit_test(test_ranges_beyond_32_bits),
 		cmocka_unit_test(test_each_lost_line_is_named_once),
 		cmocka_unit_test(test_a_storage_leaves_every_cache),
+		cmocka_unit_test(test_stripes_that_share_a_storage),
+		cmocka_unit_test(test_a_storage_leaves_every_layout),
 		cmocka_unit_test(test_neighbours_keep_their_lines),
 		cmocka_unit_test(test_keys_run_out),
 		cmocka_unit_test(test_dirty_lines_of_a_large_cache),

@@ -3,8 +3,9 @@
  * debug/stat_fixture.c: a process for weir-stat to look at; stat_test.sh starts and ends it.
  *
  * stat_fixture load URI...: a context for each, lanes that write and read the first for ever
- * stat_fixture read COUNT URI: a lane reads blocks 0, 1, ... COUNT - 1, one at a time, and waits ten minutes
- * for each stat_fixture churn URI: a storage that is opened and closed for ever
+ * stat_fixture read COUNT URI [FIRST]: a lane reads COUNT blocks from FIRST (0) on, one at a time, and waits
+ * ten minutes for each
+ * stat_fixture churn URI: a storage that is opened and closed for ever
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,15 +66,16 @@ static void run_load(struct weir_context *context, struct weir_storage *storage)
 	}
 }
 
-static void run_reads(struct weir_context *context, struct weir_storage *storage, uint64_t count)
+static void run_reads(struct weir_context *context, struct weir_storage *storage, uint64_t first,
+		      uint64_t count)
 {
-	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .blocks = 1 };
+	struct test_request_args args = { .opcode = NVME_OPCODE_READ, .lba = first, .blocks = 1 };
 
 	must(weir_storage_disk(storage, &args.disk));
 	must(weir_alloc(context, BLOCK, &args.buffer));
 	must(weir_alloc(context, sizeof(struct weir_event), &args.event));
 	must(weir_alloc(context, 2 * sizeof(uint32_t), &args.statuses));
-	for (; args.lba < count; args.lba++) {
+	for (; args.lba < first + count; args.lba++) {
 		must(weir_launch(context, "test_request", 1, 1, &args, sizeof(args)));
 		(void)weir_sync(context);
 	}
@@ -94,10 +96,11 @@ int main(int argc, char **argv)
 		ready();
 		run_load(context, storage);
 	}
-	if (argc == 4 && !strcmp(argv[1], "read")) {
+	if (argc >= 4 && argc <= 5 && !strcmp(argv[1], "read")) {
 		open_fixture(argv[3], &context, &storage);
 		ready();
-		run_reads(context, storage, strtoull(argv[2], NULL, 10));
+		run_reads(context, storage, argc == 5 ? strtoull(argv[4], NULL, 10) : 0,
+			  strtoull(argv[2], NULL, 10));
 		weir_storage_close(storage);
 		weir_context_close(context);
 		return 0;
@@ -112,6 +115,6 @@ int main(int argc, char **argv)
 			nanosleep(&(struct timespec){ .tv_nsec = 3000000 }, NULL);
 		}
 	}
-	fprintf(stderr, "stat_fixture: load URI..., read COUNT URI or churn URI\n");
+	fprintf(stderr, "stat_fixture: load URI..., read COUNT URI [FIRST] or churn URI\n");
 	return 2;
 }

@@ -50,7 +50,8 @@ until, good = time.monotonic() + seconds, False
 while not good:
     d = dump()
     try:
-        p = d["processes"][0]; c = p["contexts"][0]; s = c["storages"][0]; q = s["queues"]
+        if pid != "all": # else the first may be anybody's
+            p = d["processes"][0]; c = p["contexts"][0]; s = c["storages"][0]; q = s["queues"]
         good = eval("(" + what + ")")
     except (KeyError, IndexError, TypeError):
         good = False
@@ -156,6 +157,11 @@ seen "words on a device that the watchdog copied" "$pid" 's["words"] == "copied 
 sed 's/^start .*/start 5/' "$saved" >"$file"; text "another process of that number" 6 'is not the one that left' dump "$pid"
 unlisted "is not listed" "$pid"
 [ ! -e "$file" ]; report $? "and its file removed" "$(ls -la "$folder")"
+gone "$pid"
+
+# Blocks have numbers of 64 bits.
+fixture_ read 1 'virt:16T?block=512&content=address&timeout_ms=0&fault=drop:count=1' 30064771079
+seen "a block beyond 32 bits" "$pid" 'oldest(q[0])["lba"] == 30064771079 and oldest(q[0])["blocks"] == 1'
 gone "$pid"
 
 # A controller that hangs for good, one that stalls; and one that has died.

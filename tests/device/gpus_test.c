@@ -135,6 +135,28 @@ static void test_distances(void **state)
 	weir_gpus_close(gpus);
 }
 
+/* Whatever their distances, all disks are listed, once each: the nearest first, and last those of which
+ * nobody knows where they are. */
+static void test_all_distances(void **state)
+{
+	struct weir_gpus *gpus = machine();
+
+	(void)state;
+	assert_true(gpus->disk_count >= 4);
+	for (uint32_t d = 0; d < gpus->disk_count; d++)
+		gpus->distances[0][d] = (uint8_t)(WEIR_DISTANCE_UNKNOWN - d % 2);
+	for (uint32_t i = 0; i < gpus->disk_count; i++) {
+		struct weir_gpu_disk disk = { .size = sizeof(disk) };
+
+		assert_int_equal(weir_gpu_disk_at(gpus, 0, i, &disk), 0);
+		assert_int_equal(disk.distance, i < gpus->disk_count / 2 ? WEIR_DISTANCE_UNKNOWN - 1
+									 : WEIR_DISTANCE_UNKNOWN);
+	}
+	assert_int_equal(weir_gpu_disk_at(gpus, 0, gpus->disk_count, &(struct weir_gpu_disk){ .size = 8 }),
+			 -ENOENT);
+	weir_gpus_close(gpus);
+}
+
 static void test_a_file_that_is_none(void **state)
 {
 	struct weir_gpus *gpus;
@@ -393,10 +415,15 @@ static void test_contexts(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_addresses),       cmocka_unit_test(test_machine),
-		cmocka_unit_test(test_distances),       cmocka_unit_test(test_a_file_that_is_none),
-		cmocka_unit_test(test_candidates),      cmocka_unit_test(test_names),
-		cmocka_unit_test(test_malformed_names), cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_addresses),
+		cmocka_unit_test(test_machine),
+		cmocka_unit_test(test_distances),
+		cmocka_unit_test(test_all_distances),
+		cmocka_unit_test(test_a_file_that_is_none),
+		cmocka_unit_test(test_candidates),
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_malformed_names),
+		cmocka_unit_test(test_absent),
 		cmocka_unit_test(test_contexts),
 	};
 

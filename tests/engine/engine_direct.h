@@ -35,7 +35,7 @@ enum { BLOCK = 4096, VID = 7, LEASE = 5, MAP = 9, CLIENT = 3 };
  * @cut: the power fails during that one; 0: never
  * @off: it has failed: all requests do
  * @full_from: writes that reach this byte fail; 0: none
- * @held: with @holds: a write that has come and is not carried out
+ * @held: with @holds: a write that has come and is not carried out; with @holds_reads: a read
  */
 struct lossy {
 	struct weir_medium medium;
@@ -48,7 +48,7 @@ struct lossy {
 	u64 lots;
 	bool off;
 	u64 full_from;
-	bool holds;
+	bool holds, holds_reads;
 	struct weir_io *held;
 };
 
@@ -98,7 +98,9 @@ static inline bool lossy_submit(struct weir_medium *medium, struct weir_io *io)
 	struct lossy *lossy = (struct lossy *)medium;
 	u64 at = io->offset_bytes;
 
-	if (lossy->holds && io->kind == WEIR_IO_WRITE && !lossy->held) {
+	if (!lossy->held && (io->kind == WEIR_IO_WRITE  ? lossy->holds
+			     : io->kind == WEIR_IO_READ ? lossy->holds_reads
+							: false)) {
 		lossy->held = io;
 		return true;
 	}
@@ -119,6 +121,16 @@ static inline bool lossy_submit(struct weir_medium *medium, struct weir_io *io)
 			io->kind == WEIR_IO_READ ? NVME_STATUS_UNRECOVERED_READ : NVME_STATUS_WRITE_FAULT;
 	io->done(io);
 	return true;
+}
+
+/* What it holds is carried out. */
+static inline void lossy_let_go(struct lossy *lossy)
+{
+	struct weir_io *held = lossy->held;
+
+	assert_non_null(held);
+	lossy->held = NULL;
+	lossy_submit(&lossy->medium, held);
 }
 
 static inline unsigned lossy_poll(struct weir_medium *medium, unsigned thread)
@@ -277,6 +289,33 @@ static inline u32 direct_io(struct weir_engine *engine, enum weir_io_kind kind, 
 	while (!direct.ended)
 		medium->ops->poll(medium, 0);
 	return direct.io.status;
+}
+
+/* Submit one of block @vba that the medium behind holds. */
+static inline void direct_hold(struct weir_engine *engine, struct lossy *lossy, enum weir_io_kind kind,
+			       u64 vba, u64 version, void *data, struct direct *direct)
+{
+	struct weir_medium *medium = weir_engine_medium(engine);
+	bool taken = false;
+
+	*direct = (struct direct){ .io = { .kind = kind,
+					   .offset_bytes = weir_engine_offset(VID, (u32)vba),
+					   .bytes = BLOCK,
+					   .iov = &direct->iov,
+					   .iov_count = 1,
+					   .version = version,
+					   .epochs = (u64)MAP << 32 | LEASE,
+					   .done = direct_done },
+				   .iov = { data, BLOCK } };
+	while (!taken) {
+		lossy->holds = kind == WEIR_IO_WRITE;
+		lossy->holds_reads = kind == WEIR_IO_READ;
+		taken = medium->ops->submit(medium, &direct->io);
+		lossy->holds = lossy->holds_reads = false;
+		if (!taken)
+			medium->ops->poll(medium, 0);
+	}
+	assert_non_null(lossy->held);
 }
 
 /* What a block holds as @version: 0: zeros. */

@@ -55,6 +55,31 @@ static void test_kept(void **state)
 	lossy_destroy(&lossy);
 }
 
+/* What is formatted is an engine after a loss of power right behind it, before anything else is durable. */
+static void test_format_durable(void **state)
+{
+	(void)state;
+	for (u64 seed = NOTHING_IS_KEPT; seed < 8; seed++) {
+		struct weir_engine *engine;
+		struct lossy lossy;
+
+		lossy_create(&lossy, BYTES);
+		engine = direct_open(&lossy);
+		assert_non_null(engine);
+		lossy.off = true;
+		direct_close(engine);
+		lossy_crash(&lossy, seed);
+		engine = direct_open(&lossy);
+		assert_non_null(engine);
+		assert_int_equal(direct_map(engine, MAP), 0);
+		assert_int_equal(direct_prepare(engine), 0);
+		assert_int_equal(direct_write(engine, 1, 5, true), 0);
+		assert_true(direct_holds(engine, 1, 5));
+		direct_close(engine);
+		lossy_destroy(&lossy);
+	}
+}
+
 /* What an admin command changed is there after a loss of power right behind it. */
 static void test_admin_durable(void **state)
 {
@@ -311,39 +336,12 @@ static void test_full(void **state)
 	lossy_destroy(&lossy);
 }
 
-/* Submit a write of block @vba that the medium behind keeps. */
-static void hold_write(struct weir_engine *engine, struct lossy *lossy, u64 vba, struct direct *direct,
-		       void *data)
-{
-	struct weir_medium *medium = weir_engine_medium(engine);
-	bool taken = false;
-
-	*direct = (struct direct){ .io = { .kind = WEIR_IO_WRITE,
-					   .offset_bytes = weir_engine_offset(VID, (u32)vba),
-					   .bytes = BLOCK,
-					   .iov = &direct->iov,
-					   .iov_count = 1,
-					   .version = 1,
-					   .epochs = (u64)MAP << 32 | LEASE,
-					   .done = direct_done },
-				   .iov = { data, BLOCK } };
-	while (!taken) {
-		lossy->holds = true;
-		taken = medium->ops->submit(medium, &direct->io);
-		lossy->holds = false;
-		if (!taken)
-			medium->ops->poll(medium, 0);
-	}
-	assert_non_null(lossy->held);
-}
-
 /* The last block is taken by a write that is under way. */
 static void test_full_by_what_is_coming(void **state)
 {
 	unsigned char data[BLOCK] __attribute__((aligned(BLOCK))) = { 1 };
 	struct weir_engine *engine;
 	struct direct direct;
-	struct weir_io *held;
 	struct lossy lossy;
 	u64 blocks;
 
@@ -352,11 +350,9 @@ static void test_full_by_what_is_coming(void **state)
 	blocks = direct_status(engine).blocks;
 	for (u64 vba = 1; vba < blocks; vba++)
 		assert_int_equal(direct_write(engine, vba, 1 + vba, false), 0);
-	hold_write(engine, &lossy, 0, &direct, data);
+	direct_hold(engine, &lossy, WEIR_IO_WRITE, 0, 1, data, &direct);
 	assert_int_equal(direct_write(engine, blocks, 1, false), NVME_STATUS_CAPACITY_EXCEEDED);
-	held = lossy.held;
-	lossy.held = NULL;
-	lossy_submit(&lossy.medium, held);
+	lossy_let_go(&lossy);
 	assert_true(direct.ended);
 	assert_int_equal(direct.io.status, 0);
 	assert_int_equal(direct_write(engine, blocks, 1, false), NVME_STATUS_CAPACITY_EXCEEDED);
@@ -506,6 +502,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_format_durable),
 		cmocka_unit_test(test_admin_durable),
 		cmocka_unit_test(test_power_fails_at_each_write),
 		cmocka_unit_test(test_power_fails_again),

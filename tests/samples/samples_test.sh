@@ -304,6 +304,7 @@ for kind in "bfs I --source 1" "cc I" "sssp Q --source 1" "pagerank d --iteratio
   same "$sample: --output as bytes" "$(program "$sample")" "$dir/kron10.bel" $options --output "$dir/out"
   same "$sample: a .wsg as it is, --output as text" "$(program "$sample")" "$dir/kron10.wsg" $options --output "$dir/out.txt"
   same "$sample: both say the same" python3 "$dir/compare" "$sample" "$kind" "$dir/out.txt" "$dir/out"
+  refuse "a full disk" 1 'cannot write /dev/full: No space left' "$sample" "$dir/kron10.bel" $options --output /dev/full
 done
 printf '0 1\n1 2\n2 0\n' >"$dir/ring.el"
 "$graph" convert "$dir/ring.el" "$dir/ring.sg" --quiet
@@ -314,6 +315,9 @@ printf '0 1\n1 0\n5 1\n1 5\n' >"$dir/gaps.el" # 2 to 4 have no edges
 "$graph" convert "$dir/gaps.el" "$dir/gaps.sg" --quiet
 check "rank of vertices without edges is lost" '"iterations": 20' pagerank "$dir/gaps.sg" --lose-dangling --tolerance 0 --verify
 check "or shared out" '"iterations": 20' pagerank "$dir/gaps.sg" --tolerance 0 --verify
+ln -sf /dev/full "$dir/full.txt" # of so few values none is written before the end
+refuse "a full disk, for a few bytes" 1 'cannot write /dev/full: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output /dev/full
+refuse "a full disk, for a few lines" 1 'cannot write .*full.txt: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output "$dir/full.txt"
 "$(program pagerank)" "$dir/gaps.sg" --lose-dangling --tolerance 0 --output "$dir/lost.txt" >/dev/null 2>&1
 same "what is lost is missing from the sum" python3 -c '
 import sys

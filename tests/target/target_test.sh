@@ -52,6 +52,10 @@ refuses 'a host without a subsystem' 2 'name the subsystem first' --host "$nqn"
 refuses 'no threads' 2 'from 1 to' --threads 0
 echo '{ "subsystems": [ { "nqn": "x", "namespace": [] } ] }' >"$work/bad.json"
 refuses 'a key that there is not' 2 'a subsystem has the keys' --config "$work/bad.json"
+for key in threads queues; do
+  echo "{ \"$key\": -1, \"subsystems\": [ { \"nqn\": \"$nqn\", \"namespaces\": [\"virt:1M\"] } ] }" >"$work/bad.json"
+  refuses "fewer $key than none" 2 'it has the keys "listen" and "subsystems"' --config "$work/bad.json"
+done
 echo '{ "subsystems": ' >"$work/bad.json"
 refuses 'no JSON' 2 'bad.json, line' --config "$work/bad.json"
 refuses 'an ANA state without an address' 2 'name the address first' --ana optimized

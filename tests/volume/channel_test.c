@@ -26,17 +26,25 @@ enum { COMMANDS = 600, MEMORY_BYTES = 1 << 16 };
 int __real_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 int __wrap_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 
-/* The transport's functions, of which wake is counted */
+/* The transport's functions, of which wake is counted; @csts: what its CSTS reads as, unless 0 */
 static struct {
 	struct weir_transport_ops ops;
 	void (*wake)(struct weir_transport *transport);
+	uint32_t (*read32)(struct weir_transport *transport, uint32_t offset);
 	unsigned wakes;
+	uint32_t csts;
 } counted;
 
 static void count_wake(struct weir_transport *transport)
 {
 	counted.wakes++;
 	counted.wake(transport);
+}
+
+static uint32_t read32(struct weir_transport *transport, uint32_t offset)
+{
+	return counted.csts && offset == NVME_REGISTER_CSTS ? counted.csts
+							    : counted.read32(transport, offset);
 }
 
 /* The linker leads the channel's call here, and the target's, which asks for no wakes. */
@@ -49,6 +57,8 @@ int __wrap_weir_transport_open(struct weir_transport_request *request, struct we
 	counted.ops = *(*out)->ops;
 	counted.wake = counted.ops.wake;
 	counted.ops.wake = count_wake;
+	counted.read32 = counted.ops.read32;
+	counted.ops.read32 = read32;
 	(*out)->ops = &counted.ops;
 	return 0;
 }
@@ -78,19 +88,26 @@ static void note(void *argument, u32 status)
 	*(u32 *)argument = status;
 }
 
-static void every_command_wakes_the_sender(void **state)
+static struct weir_channel *open_channel(struct weir_target *target, void *memory)
 {
-	struct weir_target *target = serve();
-	void *memory = aligned_alloc(4096, MEMORY_BYTES);
 	struct weir_channel *channel;
 	char uri[200];
 
-	(void)state;
 	snprintf(uri, sizeof(uri), "nvmf:%s/%s?nsid=1&queues=1&hostnqn=nqn.test:host",
 		 weir_target_address(target, 0), SUBSYSTEM);
 	assert_non_null(memory);
 	if (weir_channel_open(uri, memory, MEMORY_BYTES, 4096, &channel))
 		fail_msg("%s", weir_last_error());
+	return channel;
+}
+
+static void every_command_wakes_the_sender(void **state)
+{
+	struct weir_target *target = serve();
+	void *memory = aligned_alloc(4096, MEMORY_BYTES);
+	struct weir_channel *channel = open_channel(target, memory);
+
+	(void)state;
 	for (unsigned i = 0; i < COMMANDS; i++) {
 		const struct nvme_sqe flush = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = 1 };
 		unsigned wakes = counted.wakes;
@@ -108,9 +125,43 @@ static void every_command_wakes_the_sender(void **state)
 	weir_target_destroy(target);
 }
 
+/* One whose controller failed, was given up, or is not ready. */
+static void is_lost_with_its_controller(void **state)
+{
+	static const struct {
+		uint32_t csts;
+		bool lost;
+	} cases[] = {
+		{ NVME_CSTS_READY, false },
+		{ NVME_CSTS_READY | NVME_CSTS_SHUTDOWN_DONE, false },
+		{ NVME_CSTS_READY | NVME_CSTS_FATAL, true },
+		{ NVME_CSTS_FATAL, true },
+		{ NVME_CSTS_SHUTDOWN_DONE, true },
+		{ UINT32_MAX, true },
+	};
+	struct weir_target *target = serve();
+	void *memory = aligned_alloc(4096, MEMORY_BYTES);
+	struct weir_channel *channel = open_channel(target, memory);
+
+	(void)state;
+	assert_false(channel->ops->lost(channel));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		counted.csts = cases[i].csts;
+		assert_int_equal(channel->ops->lost(channel), cases[i].lost);
+	}
+	counted.csts = 0;
+	channel->ops->close(channel);
+	free(memory);
+	weir_target_stop(target, 10000);
+	weir_target_destroy(target);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(every_command_wakes_the_sender) };
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_command_wakes_the_sender),
+		cmocka_unit_test(is_lost_with_its_controller),
+	};
 
 	return cmocka_run_group_tests_name("channel", tests, NULL, NULL);
 }

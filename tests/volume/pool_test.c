@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pools of buffers: lanes take and give back, the host adds memory. */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <weir/disk.h>
 #include <weir/status.h>
 
 #include "../rig/context.h"
@@ -219,6 +221,59 @@ static void test_host_calls(void **state)
 	must(weir_context_close(context));
 }
 
+/* A read of a block into @buffer is under way in the first slot of the storage's first queue pair, or ended.
+ */
+static void put_read(struct weir_storage *storage, uint64_t buffer, bool under_way)
+{
+	struct weir_queue *queue;
+	struct weir_slot *slot;
+	struct weir_disk disk;
+
+	must(weir_storage_disk(storage, &disk));
+	queue = weir_at(disk.queues, struct weir_queue, 0);
+	slot = weir_at(queue->slots, struct weir_slot, 0);
+	slot->target = 0;
+	slot->buffer = under_way ? buffer : 0;
+	*weir_at(queue->sq, struct nvme_sqe, 0) = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ };
+	weir_store_u32_relaxed_sys(&slot->sequence, under_way);
+}
+
+/* Anywhere in any of its regions: it stays until the command has ended. */
+static void test_no_pool_goes_under_commands(void **state)
+{
+	struct weir_pool_options options = { .size = sizeof(options), .bytes = MIB, .most_bytes = 3 * MIB };
+	struct weir_storage *storage;
+	struct weir_buffer_pool *pool;
+	struct weir_context *context;
+	struct weir_pool *lanes;
+
+	(void)state;
+	if (!test_on_cpu()) /* the host reaches no queues */
+		return;
+	must(weir_context_open(test_context_name(), NULL, &context));
+	must(weir_storage_open(context, "virt:1M?block=512", NULL, &storage));
+	must(weir_pool_create(context, &options, &pool));
+	lanes = weir_at(weir_pool_address(pool), struct weir_pool, 0);
+	weir_store_u64_relaxed_sys(weir_at(lanes->wanted, weir_shared_u64, 0), 2 * MIB);
+	assert_int_equal(weir_pool_serve(pool, 0), 1);
+	assert_int_equal(lanes->region_count.value_, 2);
+	for (unsigned i = 0; i < 2; i++) {
+		uint64_t bytes = (uint64_t)lanes->regions[i].pages << WEIR_POOL_PAGE_LOG2;
+
+		const uint64_t at[] = { 0, bytes / 2, bytes - 512 };
+
+		for (size_t k = 0; k < sizeof(at) / sizeof(at[0]); k++) {
+			put_read(storage, lanes->regions[i].data + at[k], true);
+			assert_int_equal(weir_pool_destroy(pool), -EBUSY);
+			assert_non_null(strstr(weir_last_error(), "is under way"));
+		}
+	}
+	put_read(storage, 0, false);
+	must(weir_pool_destroy(pool));
+	must(weir_storage_close(storage));
+	must(weir_context_close(context));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_as_much_as_is_wanted),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_host_calls),
+		cmocka_unit_test(test_no_pool_goes_under_commands),
 	};
 
 	return test_begins() ? cmocka_run_group_tests(tests, NULL, NULL) : 0;

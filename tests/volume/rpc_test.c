@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rpc_test.c: calls, their errors, and what becomes of them when the other end misbehaves. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -212,6 +214,40 @@ static void connects_by_path_and_by_port(void **state)
 	assert_says("give HOST:PORT or the path of a socket");
 }
 
+static ino_t inode_of(const char *path)
+{
+	struct stat file;
+
+	assert_int_equal(lstat(path, &file), 0);
+	return file.st_ino;
+}
+
+/* A path that is in use stays whose it is: that of a listener, and that of a file. */
+static void takes_nobody_elses_path(void **state)
+{
+	char path[] = "/tmp/weir-rpc-XXXXXX", address[64];
+	int listener, file;
+	ino_t inode;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	snprintf(address, sizeof(address), "%s/s", path);
+	listener = weir_rpc_listen(address);
+	assert_true(listener >= 0);
+	inode = inode_of(address);
+	assert_int_equal(weir_rpc_listen(address), -EADDRINUSE);
+	assert_says("cannot listen there");
+	assert_true(inode_of(address) == inode);
+	close(listener);
+	unlink(address);
+	file = open(address, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(file >= 0);
+	close(file);
+	assert_int_equal(weir_rpc_listen(address), -EADDRINUSE);
+	assert_int_equal(unlink(address), 0);
+	rmdir(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -221,6 +257,7 @@ int main(void)
 		cmocka_unit_test(reports_an_end_that_is_gone),
 		cmocka_unit_test(refuses_a_line_without_end),
 		cmocka_unit_test(connects_by_path_and_by_port),
+		cmocka_unit_test(takes_nobody_elses_path),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

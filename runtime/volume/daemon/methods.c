@@ -22,6 +22,15 @@ static int take(int result, const json_t *params)
 				       params ? "the call" : "the call has no parameters");
 }
 
+/* JSON's numbers are wider than those that engines know: one that does not fit is nobody's, and is not cut to
+ * somebody else's. */
+static int check_number(const char *what, json_int_t number, json_int_t most)
+{
+	return number >= 0 && number <= most ? 0
+					     : weir_fail(EINVAL, "%s %lld: it is a number from 0 to %lld",
+							 what, (long long)number, (long long)most);
+}
+
 static int with_map(struct volumed *d, json_t *object, json_t **result)
 {
 	int error = volumed_map_count(d);
@@ -63,6 +72,10 @@ static int take_lease(json_t *params, const char **name, u16 *client, u32 *epoch
 	json_int_t number, lease;
 	int error = TAKE(params, "{s:s, s:I, s:I}", "name", name, "client", &number, "epoch", &lease);
 
+	if (!error)
+		error = check_number("client", number, UINT16_MAX);
+	if (!error)
+		error = check_number("epoch", lease, UINT32_MAX);
 	*client = error ? 0 : (u16)number;
 	*epoch = error ? 0 : (u32)lease;
 	return error;
@@ -115,13 +128,16 @@ static int map_get(struct volumed *d, json_t *params, json_t **result)
 /* One that does not answer the daemon either is taken out; one that does stays, whatever the client met. */
 static int engine_suspect(struct volumed *d, json_t *params, json_t **result)
 {
+	struct volumed_engine *engine;
 	json_int_t id, epoch;
 	int error = TAKE(params, "{s:I, s:I}", "id", &id, "map_epoch", &epoch);
-	struct volumed_engine *engine = error ? NULL : volumed_engine_of(d, (u32)id);
 
+	if (!error)
+		error = check_number("engine", id, UINT32_MAX);
+	engine = error ? NULL : volumed_engine_of(d, (u32)id);
 	if (!engine)
 		return error ? error : -ENOENT;
-	if ((u32)epoch == d->epoch && volumed_engine_in(engine) && !volumed_engine_ask(d, engine))
+	if (epoch == (json_int_t)d->epoch && volumed_engine_in(engine) && !volumed_engine_ask(d, engine))
 		error = volumed_take_out(d, engine);
 	else if (engine->answers && !engine->current)
 		error = volumed_engine_return(d, engine);
@@ -136,8 +152,11 @@ static int block_damaged(struct volumed *d, json_t *params, json_t **result)
 	const char *name;
 	int error = TAKE(params, "{s:s, s:I, s:I, s:I}", "name", &name, "id", &id, "vba", &vba, "blocks",
 			 &blocks);
-	struct volumed_volume *volume = error ? NULL : volumed_volume_of(d, name);
+	struct volumed_volume *volume;
 
+	if (!error)
+		error = check_number("engine", id, UINT16_MAX);
+	volume = error ? NULL : volumed_volume_of(d, name);
 	if (!volume)
 		return error ? error : -ENOENT;
 	if (!volumed_engine_of(d, (u32)id))
@@ -161,7 +180,8 @@ static int volume_create(struct volumed *d, json_t *params, json_t **result)
 	int error = TAKE(params, "{s:s, s:I, s?I, s?I, s?I}", "name", &name, "bytes", &bytes, "replicas",
 			 &replicas, "unit_bytes", &unit, "weight", &weight);
 
-	if (!error && (bytes < 0 || replicas < 0 || replicas > 255 || unit < 0 || weight < 0))
+	if (!error &&
+	    (bytes < 0 || replicas < 0 || replicas > 255 || unit < 0 || weight < 0 || weight > UINT32_MAX))
 		error = weir_fail(EINVAL, "volume '%s': a negative or too large number was given", name);
 	if (!error)
 		error = volumed_volume_create(d, name, (u64)bytes, (u32)replicas, (u64)unit, (u32)weight,
@@ -248,9 +268,12 @@ static int engine_add(struct volumed *d, json_t *params, json_t **result)
 
 	if (error)
 		return error;
-	if (strlen(address) >= sizeof(info.address) || strlen(nqn) >= sizeof(info.nqn) || weight < 1)
-		return weir_fail(EINVAL, "engine tcp://%s/%s: the address, the NQN or the weight is refused",
-				 address, nqn);
+	if (strlen(address) >= sizeof(info.address) || strlen(nqn) >= sizeof(info.nqn) || weight < 1 ||
+	    weight > UINT32_MAX || domain < 0 || domain > UINT32_MAX)
+		return weir_fail(
+			EINVAL,
+			"engine tcp://%s/%s: the address, the NQN, the domain or the weight is refused",
+			address, nqn);
 	memcpy(info.address, address, strlen(address));
 	memcpy(info.nqn, nqn, strlen(nqn));
 	info.domain = (u32)domain;
@@ -266,6 +289,8 @@ static int engine_remove(struct volumed *d, json_t *params, json_t **result)
 	json_int_t id;
 	int lost = 0, error = TAKE(params, "{s:I, s?b}", "id", &id, "lost", &lost);
 
+	if (!error)
+		error = check_number("engine", id, UINT32_MAX);
 	*result = json_object();
 	return error ? error : volumed_engine_remove(d, (u32)id, lost);
 }

@@ -14,11 +14,13 @@
 
 #include <cmocka.h>
 
+#include <weir/disk.h>
 #include <weir/nvme_fabrics.h>
 #include <weir/weir.h>
 
 #include "cuttable.h"
 #include "device/context.h"
+#include "kernels/block_copy.h"
 #include "observe/publish.h"
 #include "target/target.h"
 #include "transport/fabrics/discover.h"
@@ -280,8 +282,30 @@ static bool printed(FILE *file, const char *words, int before)
 	return found_it;
 }
 
+static void write_bytes(void)
+{
+	must(weir_storage_write(storage, 0, wrote, 512));
+}
+
+/* A change without data. */
+static void write_zeroes(void)
+{
+	struct weir_block_copy_args args = { .blocks = 1, .opcode = NVME_OPCODE_WRITE_ZEROES, .step = 1 };
+	uint32_t status = 0;
+
+	must(weir_storage_disk(storage, &args.disk));
+	must(weir_alloc(context, 512, &args.buffer));
+	must(weir_alloc(context, sizeof(struct weir_event), &args.events));
+	must(weir_alloc(context, sizeof(status), &args.result));
+	must(weir_copy_to_device(context, args.result, &status, sizeof(status)));
+	must(weir_launch(context, "weir_block_copy", 1, 1, &args, sizeof(args)));
+	must(weir_sync(context));
+	must(weir_copy_from_device(context, &status, args.result, sizeof(status)));
+	assert_int_equal(status, WEIR_OK);
+}
+
 /* Milliseconds that a write takes whose path falls silent with it; 0: the path was lost before. */
-static int64_t write_into_silence(void)
+static int64_t write_into_silence(void (*write)(void))
 {
 	struct timespec begun, ended;
 	uint64_t reconnects;
@@ -292,7 +316,7 @@ static int64_t write_into_silence(void)
 	cuttable_set(&paths[0], CUTTABLE_SILENT);
 	used = value(PATH) == 0 && value(RECONNECTS) == reconnects;
 	clock_gettime(CLOCK_MONOTONIC, &begun);
-	must(weir_storage_write(storage, 0, wrote, 512));
+	write();
 	clock_gettime(CLOCK_MONOTONIC, &ended);
 	cuttable_set(&paths[0], CUTTABLE_WORKS);
 	return used ? (ended.tv_sec - begun.tv_sec) * 1000 + (ended.tv_nsec - begun.tv_nsec) / 1000000 : 0;
@@ -300,22 +324,33 @@ static int64_t write_into_silence(void)
 
 /* A target that falls silent with a write that it has: that is sent by the other path when the target must
  * have noticed, and not before. */
-static void a_write_under_way_waits(void **state)
+static void wait_under_way(void (*write)(void))
 {
 	const int64_t keep_alive_ms = 2000;
 	FILE *file = tmpfile();
 	int before = dup(STDERR_FILENO);
 	int64_t ms;
 
-	(void)state;
 	assert_non_null(file);
 	open_paths("&keep_alive_ms=2000&connect_ms=300");
 	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
 	dup2(fileno(file), STDERR_FILENO);
-	while ((ms = write_into_silence()) == 0)
+	while ((ms = write_into_silence(write)) == 0)
 		;
 	assert_true(printed(file, "writes that it may still carry out wait for 2000 ms", before));
 	assert_true(ms >= keep_alive_ms);
+}
+
+static void a_write_under_way_waits(void **state)
+{
+	(void)state;
+	wait_under_way(write_bytes);
+}
+
+static void zeroes_under_way_wait(void **state)
+{
+	(void)state;
+	wait_under_way(write_zeroes);
 }
 
 /* Both are gone: requests end by ctrl_loss_s, and the storage stays ended. */
@@ -438,6 +473,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_path_takes_commands_for_a_while, serve, end),
 		cmocka_unit_test_setup_teardown(no_path_takes_commands_any_more, serve, end),
 		cmocka_unit_test_setup_teardown(a_write_under_way_waits, serve, end),
+		cmocka_unit_test_setup_teardown(zeroes_under_way_wait, serve, end),
 		cmocka_unit_test_setup_teardown(both_paths_are_cut, serve, end),
 		cmocka_unit_test_setup_teardown(both_paths_are_cut_for_a_while, serve, end),
 		cmocka_unit_test_setup_teardown(one_path_hears_events, serve, end),

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* publish_test.c: the file by which weir-stat finds a context: whose it is, and who takes it away. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "device/context.h"
+#include "observe/publish.h"
+
+static char folder[] = "/tmp/weir-publish-XXXXXX";
+
+static void properties(struct weir_backend *backend, struct weir_backend_properties *out)
+{
+	(void)backend;
+	*out = (struct weir_backend_properties){ .name = "test", .shared_memory = true };
+}
+
+static const struct weir_backend_ops ops = { .size = sizeof(ops), .properties = properties };
+
+static bool is_there(const char *path)
+{
+	struct stat state;
+
+	return lstat(path, &state) == 0;
+}
+
+/* A child of fork() does @act to @context, and ends. */
+static void fork_and(void (*act)(struct weir_context *context), struct weir_context *context)
+{
+	pid_t child = fork();
+	int status = 1;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		act(context);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+/* Its words are not the parent's, whose file stays as it is, and goes with the parent's context. */
+static void test_a_child_of_fork(void **state)
+{
+	struct weir_backend backend = { .ops = &ops };
+	struct weir_context context = { .backend = &backend };
+	struct stat before, after;
+	char path[WEIR_PUBLISH_PATH + 24];
+
+	(void)state;
+	weir_publish(&context);
+	assert_non_null(context.published);
+	snprintf(path, sizeof(path), "%s", context.published);
+	assert_true(strncmp(path, folder, strlen(folder)) == 0);
+	assert_int_equal(stat(path, &before), 0);
+	fork_and(weir_publish, &context);
+	fork_and(weir_publish_end, &context);
+	assert_int_equal(stat(path, &after), 0);
+	assert_true(before.st_ino == after.st_ino); /* nor written anew */
+	weir_publish(&context);
+	assert_true(is_there(path));
+	weir_publish_end(&context);
+	assert_false(is_there(path));
+	assert_null(context.published);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	return mkdtemp(folder) && setenv("XDG_RUNTIME_DIR", folder, 1) == 0 ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+	char inner[64];
+
+	(void)state;
+	snprintf(inner, sizeof(inner), "%s/weir", folder);
+	return rmdir(inner) == 0 && rmdir(folder) == 0 ? 0 : -1;
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_child_of_fork),
+	};
+
+	return cmocka_run_group_tests_name("publish", tests, set_up, tear_down);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabrics_idle_test.c: a storage over the network that nobody uses for long. The clock of the storage's
+ * thread and of the target's runs as fast as both of them read it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#include "device/context.h"
+#include "target/target.h"
+#include "transport/fabrics/nvmf.h"
+
+#define NQN "nqn.2026-11.org.example:disk1"
+
+enum { LIMIT_MS = 10000, STEPS_PER_LIMIT = 4, LIMITS = 4, POLLS = 3 };
+
+/** enum thread - who reads the clock */
+enum thread { OTHER, MOVER, SERVER, THREADS };
+
+static uint64_t ahead_ns;           /* of the system's clock */
+static unsigned polls[THREADS];     /* how often each has read it */
+static __thread enum thread reader; /* once it has its name */
+
+static enum thread name_of_this(void)
+{
+	char name[16] = "";
+
+	prctl(PR_GET_NAME, name);
+	return !strncmp(name, "weir-nvmf", 9) ? MOVER : !strncmp(name, "weir-serve", 10) ? SERVER : OTHER;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	int result = (int)syscall(SYS_clock_gettime, clock, time);
+	uint64_t ahead;
+
+	reader = reader == OTHER ? name_of_this() : reader;
+	if (clock != CLOCK_MONOTONIC || reader == OTHER)
+		return result;
+	ahead = __atomic_load_n(&ahead_ns, __ATOMIC_ACQUIRE) + (uint64_t)time->tv_nsec;
+	time->tv_sec += (time_t)(ahead / 1000000000);
+	time->tv_nsec = (long)(ahead % 1000000000);
+	__atomic_fetch_add(&polls[reader], 1, __ATOMIC_RELEASE);
+	return result;
+}
+
+/* Time passes, and both have seen it: the storage's thread, which does not wait long, a few times. */
+static void step(void)
+{
+	unsigned before[THREADS];
+
+	__atomic_fetch_add(&ahead_ns, (uint64_t)LIMIT_MS * 1000000 / STEPS_PER_LIMIT, __ATOMIC_RELEASE);
+	for (enum thread i = MOVER; i < THREADS; i++)
+		before[i] = __atomic_load_n(&polls[i], __ATOMIC_ACQUIRE);
+	for (enum thread i = MOVER; i < THREADS; i++)
+		while (__atomic_load_n(&polls[i], __ATOMIC_ACQUIRE) - before[i] < (i == MOVER ? POLLS : 1))
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static void must(int error)
+{
+	if (error)
+		fail_msg("%s", weir_last_error());
+}
+
+static struct weir_target *serve(void)
+{
+	static const struct weir_target_namespace_options space = { .uri = "virt:1M?block=512" };
+	static const struct weir_target_subsystem_options subsystem = { .nqn = NQN,
+									.namespaces = &space,
+									.namespace_count = 1 };
+	static const char *const listen = "tcp://127.0.0.1:0";
+	const struct weir_target_options options = { .size = sizeof(options),
+						     .listen = &listen,
+						     .listen_count = 1,
+						     .subsystems = &subsystem,
+						     .subsystem_count = 1,
+						     .threads = 1 };
+	struct weir_target *target;
+
+	must(weir_target_create(&options, &target));
+	must(weir_target_start(target));
+	return target;
+}
+
+/* Keep Alive comes often enough that the target keeps its host, many limits long. */
+static void an_idle_host_is_kept(void **state)
+{
+	struct weir_target *target = serve();
+	char uri[200], block[512] = { 1 };
+	struct weir_context *context;
+	struct weir_storage *storage;
+	const struct nvmf_counters *counters;
+
+	(void)state;
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context));
+	snprintf(uri, sizeof(uri), "nvmf:%s/%s?keep_alive_ms=%d", weir_target_address(target, 0), NQN,
+		 LIMIT_MS);
+	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 1), &storage));
+	counters = (const struct nvmf_counters *)storage->transport->network;
+	must(weir_storage_write(storage, 0, block, sizeof(block)));
+	for (unsigned i = 0; i < LIMITS * STEPS_PER_LIMIT; i++)
+		step();
+	must(weir_storage_write(storage, 0, block, sizeof(block)));
+	assert_int_equal(load_relaxed_u64(&counters->reconnects), 0); /* relaxed: it stands for itself */
+	must(weir_storage_close(storage));
+	must(weir_context_close(context));
+	weir_target_stop(target, 10000);
+	weir_target_destroy(target);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_idle_host_is_kept),
+	};
+
+	return cmocka_run_group_tests_name("fabrics_idle", tests, NULL, NULL);
+}

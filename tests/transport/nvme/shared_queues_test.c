@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * shared_queues_test.c: what is noted of queue pairs of a shared controller. The test is the controller.
+ *
+ * Checked: commands that are done, refused, and left unanswered; words of shadow doorbells of a number that
+ * somebody had before.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/weir.h>
+
+#include "device/context.h"
+#include "transport/nvme/shared_state.h"
+
+enum { PAIRS = 4, DOORBELL = 4, WORDS = 2 * NVME_PAGE_BYTES / DOORBELL, REFUSED = NVME_STATUS_INVALID_FIELD };
+
+/** enum answer - of the controller to an admin command */
+enum answer { DONE, REFUSES, SILENT };
+
+#define OLD 0x55555555u
+
+static _Alignas(NVME_PAGE_BYTES) unsigned char memory[WEIR_ADMIN_MEMORY_BYTES];
+static _Alignas(NVME_PAGE_BYTES) uint32_t shadow[WORDS];
+static uint32_t doorbells[2 * (PAIRS + 1)];
+static enum answer answer;
+static struct weir_nvme_number numbers[PAIRS];
+static struct weir_nvme_shared controller;
+static struct weir_nvme_member member;
+
+/* Asked while a command is waited for: it is answered now, or never. */
+static uint32_t read32(struct weir_transport *transport, uint32_t offset)
+{
+	struct nvme_cqe *entry = (struct nvme_cqe *)(void *)(memory + NVME_PAGE_BYTES);
+
+	(void)transport;
+	assert_int_equal(offset, NVME_REGISTER_CSTS);
+	if (doorbells[0] && answer != SILENT)
+		entry->dw3 = 1u << 16 | (answer == REFUSES ? (uint32_t)REFUSED << 17 : 0);
+	return NVME_CSTS_READY;
+}
+
+static uint64_t doorbell(struct weir_transport *transport, unsigned index)
+{
+	(void)transport;
+	return WEIR_ADDR(&doorbells[index]);
+}
+
+static struct weir_transport raw = {
+	.ops = &(const struct weir_transport_ops){ .size = sizeof(struct weir_transport_ops),
+						   .read32 = read32,
+						   .doorbell = doorbell },
+	.doorbell_bytes = DOORBELL
+};
+
+static void begin(void)
+{
+	static char name[] = "test", uri[] = "test:";
+
+	memset(memory, 0, sizeof(memory));
+	memset(doorbells, 0, sizeof(doorbells));
+	memset(numbers, 0, sizeof(numbers));
+	member = (struct weir_nvme_member){ .controller = &controller, .uri = uri };
+	controller = (struct weir_nvme_shared){ .name = name,
+						.raw = { .transport = &raw },
+						.members = &member,
+						.lock = PTHREAD_MUTEX_INITIALIZER,
+						.memory = memory,
+						.numbers = numbers,
+						.granted = PAIRS,
+						.shadow_file = -1 };
+	controller.admin = (struct weir_admin){
+		.transport = &raw, .memory = memory, .bus = WEIR_ADDR(memory), .phase = 1, .command_ms = 1
+	};
+}
+
+/* What is noted of pair 2, of which it was noted before that the controller has @had of it. */
+static bool noted(uint8_t opcode, enum answer is, bool had)
+{
+	const struct nvme_sqe command = { .cdw0 = opcode, .cdw10 = 2 };
+	bool of_sq = opcode == NVME_ADMIN_CREATE_SQ || opcode == NVME_ADMIN_DELETE_SQ;
+	uint32_t result;
+	int status;
+
+	begin();
+	numbers[1] = (struct weir_nvme_number){ .owner = &member, .sq = had, .cq = had };
+	answer = is;
+	status = weir_nvme_member_admin(&member.base, &command, 1, &result);
+	assert_true(is == DONE ? status == 0 : is == REFUSES ? status == REFUSED : status < 0);
+	assert_int_equal(of_sq ? numbers[1].cq : numbers[1].sq, had); /* the other one stays */
+	for (unsigned i = 0; i < PAIRS; i++)
+		assert_true(i == 1 || (!numbers[i].sq && !numbers[i].cq));
+	return of_sq ? numbers[1].sq : numbers[1].cq;
+}
+
+/* What was left unanswered may be done, or not: either way the controller may have the pair. */
+static void what_the_controller_may_have(void **state)
+{
+	static const uint8_t creations[] = { NVME_ADMIN_CREATE_CQ, NVME_ADMIN_CREATE_SQ },
+			     deletions[] = { NVME_ADMIN_DELETE_CQ, NVME_ADMIN_DELETE_SQ };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		assert_true(noted(creations[i], DONE, false));
+		assert_false(noted(creations[i], REFUSES, false));
+		assert_true(noted(creations[i], SILENT, false));
+		assert_false(noted(deletions[i], DONE, true));
+		assert_true(noted(deletions[i], REFUSES, true));
+		assert_true(noted(deletions[i], SILENT, true));
+	}
+}
+
+/* In both pages: doorbells and EventIdx. */
+static void words_of_a_number_that_was_used(void **state)
+{
+	unsigned ids[PAIRS] = { 0 };
+
+	(void)state;
+	begin();
+	member.ids = ids;
+	controller.shadow_file = 0;
+	controller.shadow_pages = shadow;
+	for (unsigned id = 1; id <= PAIRS; id++) {
+		for (unsigned i = 0; i < WORDS; i++)
+			shadow[i] = OLD;
+		assert_int_equal(
+			weir_nvme_member_adopt(&member.base, &(struct weir_rings){ .index = id - 1 }), 0);
+		assert_int_equal(weir_nvme_member_queue_id(&member.base, id - 1), id);
+		for (unsigned i = 0; i < WORDS; i++)
+			assert_int_equal(shadow[i], i % (WORDS / 2) / 2 == id ? 0 : OLD);
+	}
+	assert_int_equal(weir_nvme_shared_free(&controller), 0);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_the_controller_may_have),
+		cmocka_unit_test(words_of_a_number_that_was_used),
+	};
+
+	return cmocka_run_group_tests_name("shared_queues", tests, NULL, NULL);
+}
