@@ -64,16 +64,24 @@ void test_zero_copy(void **state)
 		{ "virt:1M?mover=pull&block=4096&zero_copy=on", true },
 		{ "virt:1M?mover=pull&zero_copy=off", false },
 		{ "virt:1M?mover=pull&fault=late:us=1:every=3", false },
-		{ "virt:1M", false },
 	};
 	static unsigned char bytes[256 << 10], found[256 << 10];
+	struct weir_storage_info direct = { .size = sizeof(direct) };
+	struct weir_storage *out;
 
 	(void)state;
+	must(weir_storage_open(context, "virt:1M", NULL, &out));
+	must(weir_storage_info(out, &direct));
+	weir_storage_close(out);
+	if (!strncmp(direct.path, "direct", 6)) { /* the controller moves the data */
+		assert_null(strstr(direct.path, ", zero copy"));
+		refused(weir_storage_open(context, "virt:1M?zero_copy=on", NULL, &out), -ENOTSUP,
+			"zero_copy=on", "mover=pull");
+	}
 	for (size_t i = 0; i < sizeof(bytes); i++)
 		bytes[i] = (unsigned char)(i * 11 >> 3);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct weir_storage_info info = { .size = sizeof(info) };
-		struct weir_storage *out;
 
 		must(weir_storage_open(context, cases[i].uri,
 				       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)), &out));

@@ -39,7 +39,6 @@ void test_storage_uris(void **state)
 		{ "virt:1M?mdts=12K", -EINVAL, "mdts", "power of two" },
 		{ "virt:1M?mover=push", -EINVAL, "mover=push", "pull" },
 		{ "virt:1M?zero_copy=maybe", -EINVAL, "zero_copy=maybe", "auto" },
-		{ "virt:1M?zero_copy=on", -ENOTSUP, "zero_copy=on", "mover=pull" },
 		{ "virt:1M?mover=pull&zero_copy=on&fault=late:us=5", -ENOTSUP, "zero_copy=on", "faults" },
 		{ "virt:1M?mover=pull&zero_copy=on&content=address", -ENOTSUP, "zero_copy=on", "content" },
 		{ "virt:1M?shadow=maybe", -EINVAL, "shadow=maybe", "off" },
