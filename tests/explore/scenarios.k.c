@@ -408,14 +408,20 @@ WEIR_KERNEL(partner_put, struct scenario_args)
 	check_blocks(args, 0, PARTNER_BLOCKS, 0, weir_threads());
 }
 
-/* All lanes add to the same few words. */
+/* All lanes add to the same few words, and exchange what another one has: what comes out, and what stays, is
+ * what went in. */
 WEIR_KERNEL(add, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
 	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
+	WEIR_GLOBAL weir_shared_u64 *balance = weir_at(args->marks, weir_shared_u64, 0);
 
 	for (u32 r = 0; r < args->requests; r++) {
+		u64 value = weir_thread() * args->requests + r + 1;
+
 		(void)weir_writer_add_u64(writer, (r + args->salt) % PUT_BLOCKS * SCENARIO_BLOCK_WORDS, 1);
+		/* relaxed: a sum */
+		(void)weir_add_u64_relaxed_dev(balance, value - weir_writer_exchange_u64(writer, 1, value));
 		explore_progress();
 	}
 	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
@@ -429,6 +435,9 @@ WEIR_KERNEL(add, struct scenario_args)
 		explore_expect("status of a raw read",
 			       weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
 		explore_expect("sum on storage", weir_data_load_u64(buffer_of(args, 0)), sum);
+		if (lba == 0)
+			explore_expect("what stays of exchanges", weir_data_load_u64(buffer_of(args, 0) + 8),
+				       scenario_word(0, 0, 1) + weir_load_u64_relaxed_dev(balance));
 		explore_progress();
 	}
 }
