@@ -23,11 +23,29 @@ WEIR_KERNEL(raw, struct scenario_args)
 	}
 }
 
+/* The events of this lane whose storage is dead, a mask: they are done, or nobody completes them any more.
+ */
+WEIR_FN void see_events_stay(struct scenario_args *args, WEIR_GLOBAL struct weir_disk *disk, u32 events)
+{
+	u32 before = 0, after = 0;
+
+	/* acquire: that the commands were ended, and so what became of the events */
+	for (u32 q = 0; q < disk->queue_count; q++)
+		(void)weir_load_u32_acquire_sys(&weir_at(disk->queues, struct weir_queue, q)->dead);
+	for (u32 r = 0; r < args->requests; r++)
+		before |= (weir_event_peek(event_of(args, r)) != 0) << r;
+	for (u32 i = 0; i < 100; i++)
+		weir_relax(0);
+	for (u32 r = 0; r < args->requests; r++)
+		after |= (weir_event_peek(event_of(args, r)) != 0) << r;
+	explore_expect("events done after the wait", after & events, before & events);
+}
+
 /* All requests first, more than the rings hold; then the waits, last one first. */
 WEIR_KERNEL(burst, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
-	u32 failed = 0;
+	u32 failed = 0, ended = 0;
 
 	for (u32 r = 0; r < args->requests; r++) {
 		weir_status status =
@@ -45,7 +63,10 @@ WEIR_KERNEL(burst, struct scenario_args)
 			check_block(buffer_of(args, r), some_lba(args, r), 0);
 		else
 			explore_expect("status of a wait", args->tolerant ? WEIR_OK : status, WEIR_OK);
+		ended |= (status == WEIR_E_DEVICE_DEAD && !(args->mode & SCENARIO_UNSAFE)) << r;
 	}
+	if (ended)
+		see_events_stay(args, disk, ended);
 }
 
 /* Each lane writes its own block over and over and reads it back. */
