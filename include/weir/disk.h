@@ -128,6 +128,27 @@ WEIR_FN weir_status weir_disk_dead(WEIR_GLOBAL struct weir_disk *disk)
 	return weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead) & WEIR_QUEUE_DEAD_STATUS;
 }
 
+/*
+ * Is a command in the rings of a dead storage whose commands were ended before, or just being ended? One that
+ * was submitted just then: whoever helps next ends it, too.
+ */
+WEIR_COLD u32 weir_disk_holds_commands(WEIR_GLOBAL struct weir_disk *disk)
+{
+	u32 filled = 0;
+
+	for (u32 i = 0; i < disk->queue_count; i++) {
+		WEIR_GLOBAL struct weir_queue *queue = weir_at(disk->queues, struct weir_queue, i);
+
+		/* sq.S3: pairs with sq.S2: whoever freed a slot had the lock before */
+		for (u32 index = 0; index < queue->depth; index++)
+			filled |= weir_load_u32_acquire_dev(
+				&weir_at(queue->slots, struct weir_slot, index)->sequence);
+		/* cq.R0: pairs with cq.R1: of slots that were freed with it the issuers were told before */
+		filled |= (u32)weir_load_u64_acquire_dev(&queue->reap);
+	}
+	return filled & 1;
+}
+
 /**
  * weir_disk_over() - weir_disk_dead(), once waiting for a command is no use any more
  *
@@ -139,7 +160,9 @@ WEIR_FN weir_status weir_disk_over(WEIR_GLOBAL struct weir_disk *disk)
 	u32 dead =
 		weir_load_u32_relaxed_sys(&weir_disk_queue(disk, weir_wave())->dead); /* relaxed: likewise */
 
-	return dead & (WEIR_QUEUE_UNSAFE | WEIR_QUEUE_ENDED) ? dead & WEIR_QUEUE_DEAD_STATUS : (u32)WEIR_OK;
+	if (!(dead & WEIR_QUEUE_UNSAFE) && (!(dead & WEIR_QUEUE_ENDED) || weir_disk_holds_commands(disk)))
+		return WEIR_OK;
+	return dead & WEIR_QUEUE_DEAD_STATUS;
 }
 
 /** weir_disk_unsafe() - weir_disk_dead() of a storage whose commands never end (WEIR_QUEUE_UNSAFE), 0 of any

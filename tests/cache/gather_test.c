@@ -160,11 +160,38 @@ static void test_an_index_that_is_none(void **state)
 	}
 }
 
+/* An array that ends in the middle of a line: a cursor that stands in it goes no further than the array. */
+static void test_a_cursor_ends_where_its_array_does(void **state)
+{
+	static struct rig rig;
+
+	(void)state;
+	for (uint32_t element = 4; element <= 8; element *= 2) {
+		open_rig(&rig, test_width(0), 64);
+		must(weir_array_open(
+			rig.cache, &rig.storage, 1,
+			WEIR_OPTIONS(array, .element_bytes = element, .first_byte = FIRST_BYTE, .count = 100),
+			&rig.args.array));
+		rig.args.kind = GATHER_CURSOR;
+		for (uint64_t i = 0; i < BLOCKS * test_lanes(LANES) * COUNT; i++)
+			rig.list[i] = i % 3 == 1 ? 100 + i % 2 : 99 - i % 5;
+		must(weir_copy_to_device(rig.context, rig.args.list, rig.list, sizeof(rig.list)));
+		must(weir_launch(rig.context, "test_gather", BLOCKS, test_lanes(LANES), &rig.args,
+				 sizeof(rig.args)));
+		assert_int_equal(weir_sync(rig.context), -EIO);
+		if (!strstr(weir_last_error(), " 100"))
+			fail_msg("%s", weir_last_error());
+		check(&rig); /* 0 behind the end */
+		close_rig(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_kind_cache_and_width),
 		cmocka_unit_test(test_an_index_that_is_none),
+		cmocka_unit_test(test_a_cursor_ends_where_its_array_does),
 	};
 
 	if (!test_begins())

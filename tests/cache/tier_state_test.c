@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include <weir/core/cache/tier_part.h>
+#include <weir/core/share/sharing.h>
 
 enum { KEY = 5, OTHER_KEY = 9, LINE_BYTES = 512, WAY = 2, CELLS = 12 };
 
@@ -246,6 +246,40 @@ static void test_shares_of_the_tier(void **unused)
 		}
 }
 
+/* A line on its way into the tier has a copy there soon: it goes to no shared buffer until that can be
+ * dropped. */
+static void test_shared_once_it_is_down(void **unused)
+{
+	static const struct {
+		size_t state;
+		u32 outcome;
+	} cases[] = { { 0, WEIR_SHARE_DONE }, { 1, WEIR_SHARE_RETRY }, { 2, WEIR_SHARE_DONE } };
+	static struct weir_set words, entries;
+	static struct weir_share_slot slots[WEIR_WAYS];
+	static unsigned char buffer[LINE_BYTES];
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct weir_share share = { .buckets = 1,
+					    .words = WEIR_ADDR(&entries),
+					    .slots = WEIR_ADDR(slots) };
+		struct weir_share_take take;
+		u32 used = 0;
+
+		lay_out(cases[i].state);
+		memset(&words, 0, sizeof(words));
+		memset(&entries, 0, sizeof(entries));
+		cache.lines.words = WEIR_ADDR(&words);
+		cache.lines.share = WEIR_ADDR(&share);
+		take = weir_share_take_locked(&cache.lines, 0, KEY, WEIR_ADDR(buffer));
+		assert_int_equal(take.outcome, cases[i].outcome);
+		assert_true(take.tier == (cases[i].state == 2 ? slot() : 0));
+		for (u32 way = 0; way < WEIR_WAYS; way++)
+			used += weir_load_u64_relaxed_dev(&entries.word[way]) != 0;
+		assert_int_equal(used, cases[i].outcome == WEIR_SHARE_DONE);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -253,6 +287,7 @@ int main(void)
 		cmocka_unit_test(test_the_oldest_goes),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_shares_of_the_tier),
+		cmocka_unit_test(test_shared_once_it_is_down),
 	};
 
 	return cmocka_run_group_tests_name("tier_state", tests, NULL, NULL);

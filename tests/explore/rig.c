@@ -349,8 +349,8 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	const struct rig_shape *shape = &rig.shape;
 	volatile u32 *doorbells = weir_virtual_doorbells(controller);
 	u64 first = shape->iteration * shape->depth;
+	u32 size = (shape->depth - 1) << 16 | (index + 1);
 	struct weir_slot *slots;
-	u32 size;
 
 	queue->sq = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 64, 4096);
 	queue->cq = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 16, 4096);
@@ -368,8 +368,7 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 		lay_out_words(queue, index);
 	queue->depth = shape->depth;
 	queue->depth_log2 = (u32)__builtin_ctz(shape->depth);
-	queue->prp_entries = 1;
-	queue->nsid = 1;
+	queue->prp_entries = queue->nsid = 1;
 	queue->block_log2 = 9;
 	queue->path = shape->pull ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
 	queue->on_device = shape->on_device;
@@ -378,10 +377,11 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->medium = shape->places ? (weir_addr)(uintptr_t)rig_blocks : 0;
 	queue->tail.value_ = queue->committed.value_ = queue->rung.value_ = first;
 	queue->reap.value_ = first << 1;
-	for (u32 i = 0; i < shape->depth; i++)
+	for (u32 i = 0; i < shape->depth; i++) {
 		slots[i].sequence.value_ = (u32)(shape->iteration << 1);
+		((struct nvme_cqe *)(uintptr_t)queue->cq)[i].dw3 = 0x8000; /* no ticket of a run comes near */
+	}
 	watch_queue(queue, index);
-	size = (shape->depth - 1) << 16 | queue->id;
 	admin((struct nvme_sqe){
 		.cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = queue->cq, .cdw10 = size, .cdw11 = 1 });
 	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ,

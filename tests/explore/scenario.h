@@ -62,7 +62,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 128 };
+enum { SCENARIO_COUNT = 130 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -23,11 +23,29 @@ WEIR_KERNEL(raw, struct scenario_args)
 	}
 }
 
+/* The events of this lane whose storage is dead, a mask: they are done, or nobody completes them any more.
+ */
+WEIR_FN void see_events_stay(struct scenario_args *args, WEIR_GLOBAL struct weir_disk *disk, u32 events)
+{
+	u32 before = 0, after = 0;
+
+	/* acquire: that the commands were ended, and so what became of the events */
+	for (u32 q = 0; q < disk->queue_count; q++)
+		(void)weir_load_u32_acquire_sys(&weir_at(disk->queues, struct weir_queue, q)->dead);
+	for (u32 r = 0; r < args->requests; r++)
+		before |= (weir_event_peek(event_of(args, r)) != 0) << r;
+	for (u32 i = 0; i < 100; i++)
+		weir_relax(0);
+	for (u32 r = 0; r < args->requests; r++)
+		after |= (weir_event_peek(event_of(args, r)) != 0) << r;
+	explore_expect("events done after the wait", after & events, before & events);
+}
+
 /* All requests first, more than the rings hold; then the waits, last one first. */
 WEIR_KERNEL(burst, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
-	u32 failed = 0;
+	u32 failed = 0, ended = 0;
 
 	for (u32 r = 0; r < args->requests; r++) {
 		weir_status status =
@@ -45,7 +63,10 @@ WEIR_KERNEL(burst, struct scenario_args)
 			check_block(buffer_of(args, r), some_lba(args, r), 0);
 		else
 			explore_expect("status of a wait", args->tolerant ? WEIR_OK : status, WEIR_OK);
+		ended |= (status == WEIR_E_DEVICE_DEAD && !(args->mode & SCENARIO_UNSAFE)) << r;
 	}
+	if (ended)
+		see_events_stay(args, disk, ended);
 }
 
 /* Each lane writes its own block over and over and reads it back. */
@@ -408,14 +429,20 @@ WEIR_KERNEL(partner_put, struct scenario_args)
 	check_blocks(args, 0, PARTNER_BLOCKS, 0, weir_threads());
 }
 
-/* All lanes add to the same few words. */
+/* All lanes add to the same few words, and exchange what another one has: what comes out, and what stays, is
+ * what went in. */
 WEIR_KERNEL(add, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
 	WEIR_GLOBAL struct weir_disk *disk = weir_at(args->disk, struct weir_disk, 0);
+	WEIR_GLOBAL weir_shared_u64 *balance = weir_at(args->marks, weir_shared_u64, 0);
 
 	for (u32 r = 0; r < args->requests; r++) {
+		u64 value = weir_thread() * args->requests + r + 1;
+
 		(void)weir_writer_add_u64(writer, (r + args->salt) % PUT_BLOCKS * SCENARIO_BLOCK_WORDS, 1);
+		/* relaxed: a sum */
+		(void)weir_add_u64_relaxed_dev(balance, value - weir_writer_exchange_u64(writer, 1, value));
 		explore_progress();
 	}
 	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
@@ -429,6 +456,9 @@ WEIR_KERNEL(add, struct scenario_args)
 		explore_expect("status of a raw read",
 			       weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
 		explore_expect("sum on storage", weir_data_load_u64(buffer_of(args, 0)), sum);
+		if (lba == 0)
+			explore_expect("what stays of exchanges", weir_data_load_u64(buffer_of(args, 0) + 8),
+				       scenario_word(0, 0, 1) + weir_load_u64_relaxed_dev(balance));
 		explore_progress();
 	}
 }

@@ -134,6 +134,24 @@ WEIR_KERNEL(joined, struct scenario_args)
 	see_them_come(weir_at(args->disk, struct weir_disk, 0));
 }
 
+/* One line for all lanes, in a cache that keeps it: one command brings it, whoever asks, and however often.
+ */
+WEIR_KERNEL(joined_once, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	WEIR_GLOBAL struct weir_transfer *transfer = weir_at(buffer_of(args, 1), struct weir_transfer, 0);
+	WEIR_GLOBAL weir_shared_u64 *commands = weir_at(args->marks, weir_shared_u64, 0);
+	u64 lba = args->salt % SCENARIO_BLOCKS;
+
+	explore_expect("status of a transfer", weir_transfer_read(array, lba, buffer_of(args, 0), transfer),
+		       WEIR_OK);
+	explore_expect("status of its wait", weir_transfer_wait(array, transfer, 1, 0), WEIR_OK);
+	check_block(buffer_of(args, 0), lba, 0);
+	(void)weir_add_u64_relaxed_dev(commands, transfer->commands);
+	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 == weir_threads())
+		explore_expect("commands for one line", weir_load_u64_relaxed_dev(commands), 1);
+}
+
 enum { SHARE_BLOCKS = 3, SHARE_FULL = 7 }; /* fewer than a bucket of the table has entries, and more */
 
 /* This lane's word of the block it holds gets generation @generation; 0: it only looks. */
@@ -337,4 +355,38 @@ WEIR_KERNEL(hold_again, struct scenario_args)
 		explore_progress();
 	}
 	check_storage(args, SHARE_BLOCKS, (u32)weir_threads() + 1);
+}
+
+/* Lanes with one buffer for one block after the other, and others that read these blocks without a hold: what
+ * is in the buffer by now is never taken for what was there. */
+WEIR_KERNEL(hold_read, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	u32 holds = (weir_thread() & 1) == 0;
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = (weir_thread() / 2 + r + args->salt) % SHARE_BLOCKS, wave;
+		struct weir_shared shared = weir_shared_none(lba, WEIR_OK);
+		u32 used = holds, iteration = 0;
+
+		if (holds) {
+			shared = weir_share_acquire(array, lba, buffer_of(args, 0), event_of(args, 0));
+			explore_expect("status of a hold", weir_share_wait(array, shared, 0), WEIR_OK);
+			explore_expect("status of a release", weir_share_release(array, shared), WEIR_OK);
+		} else {
+			for (u64 word = 0; word < SHARE_BLOCKS; word++)
+				explore_expect("element read",
+					       weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + word),
+					       scenario_word(lba, 0, word));
+		}
+		weir_reconverge();
+		wave = weir_active();
+		weir_wave_sync(wave); /* none of the wave waits before all have let go */
+		while (weir_ballot(wave, used)) {
+			weir_reconverge();
+			used = used && weir_share_in_use(array, lba, buffer_of(args, 0));
+			weir_relax(iteration++);
+		}
+		explore_progress();
+	}
 }

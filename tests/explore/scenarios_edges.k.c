@@ -92,6 +92,11 @@ WEIR_KERNEL(ends, struct scenario_args)
 		explore_expect("status of a read past the end",
 			       weir_array_read(&writer->array, first, count + 1, buffer_of(args, 1)),
 			       WEIR_E_INDEX);
+		/* as many elements as make eight bytes in 64 bits, whose last one has the index 0 */
+		explore_expect("status of a read around all indices",
+			       weir_array_read(&writer->array, (u64)0 - ((u64)1 << 61), ((u64)1 << 61) + 1,
+					       buffer_of(args, 1)),
+			       WEIR_E_INDEX);
 		explore_expect("what is behind a span", *behind, 0);
 		got = weir_data_load_u64(buffer_of(args, 1) + (count - 1) * 8);
 		explore_expect("block of a span's last word", got >> 32, line + 1);

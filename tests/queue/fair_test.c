@@ -204,6 +204,21 @@ static void test_a_hint_and_no_reservation(void **state)
 	free(rig);
 }
 
+/* A wave's lanes are served together, and each command of theirs goes before the older one. */
+static void test_each_command_counts(void **state)
+{
+	struct rig *rig = open_rig(8);
+
+	(void)state;
+	weir_store_u64_relaxed_dev(&rig->queue.first, 100);
+	weir_sq_note_age(&rig->queue, weir_age(200, 0), 100, 5);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig->queue.overtaken), 5);
+	assert_int_equal(weir_sq_may_overtake(&rig->queue, 100), 5 < WEIR_OVERTAKES);
+	weir_sq_note_age(&rig->queue, weir_age(300, 0), 100, WEIR_OVERTAKES - 5);
+	assert_int_equal(weir_sq_may_overtake(&rig->queue, 100), 0);
+	free(rig);
+}
+
 /* Where slots are free, nothing is written but what a submission writes. */
 static void test_nobody_waits_nothing_is_noted(void **state)
 {
@@ -226,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_who_is_gone_keeps_nobody),
 		cmocka_unit_test(test_who_withdraws_keeps_nobody),
 		cmocka_unit_test(test_a_hint_and_no_reservation),
+		cmocka_unit_test(test_each_command_counts),
 		cmocka_unit_test(test_nobody_waits_nothing_is_noted),
 	};
 

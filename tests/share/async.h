@@ -72,6 +72,16 @@ struct test_copy_args {
 	weir_addr statuses;
 };
 
+/** struct test_help_args - lanes wait for storages by turns, each for one block; all of them count as waiting
+ * to the end */
+struct test_help_args {
+	struct weir_disk disks[2];
+	u64 iterations;
+	weir_addr buffers;
+	weir_addr events;
+	weir_addr verdict;
+};
+
 /** struct test_reuse_args - two reads with one event; @leave: nobody waits for them; @statuses: u32[4] */
 struct test_reuse_args {
 	struct weir_disk disk;

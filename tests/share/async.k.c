@@ -147,3 +147,24 @@ WEIR_KERNEL(test_copy, struct test_copy_args)
 	/* one that was refused, too: nothing is under way, and no wait takes its time */
 	statuses[1] = weir_async_wait(&args->array, event, 0);
 }
+
+/* Lanes of a wave wait for different storages, and the wave helps each of them, whoever comes first. */
+WEIR_KERNEL(test_help, struct test_help_args)
+{
+	WEIR_GLOBAL struct weir_disk *disk = &args->disks[weir_lane() & 1];
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
+	u64 wave = weir_active(), left = 1;
+
+	expect(args->verdict, weir_thread(),
+	       weir_read_async(disk, weir_thread(), 1, args->buffers + (weir_thread() << disk->block_log2),
+			       event),
+	       WEIR_OK);
+	for (u32 i = 0; i < args->iterations && weir_ballot(wave, left != 0) != 0; i++) {
+		weir_reconverge();
+		if (weir_disk_help(wave, wave, disk, i) == 0)
+			weir_relax(i);
+		left = weir_event_test(event) == 0;
+	}
+	expect(args->verdict, weir_thread(), left, 0);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+}

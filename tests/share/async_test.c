@@ -329,6 +329,28 @@ static void test_bad_copies_are_refused_by_their_block(void **state)
 		}
 }
 
+/* The lanes of a wave wait for two storages, and none of them stops counting as one that waits: both are
+ * helped. */
+static void test_every_storage_is_helped(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_help_args args = { .iterations = (uint64_t)1 << 20 };
+		uint32_t lanes = test_lanes(16);
+		struct rig rig;
+
+		open_rig(&rig, test_width(w), 32, 2, "virt:64K?block=512");
+		for (unsigned i = 0; i < 2; i++)
+			must(weir_storage_disk(rig.storages[i], &args.disks[i]));
+		args.buffers = alloc(&rig, (uint64_t)lanes * BLOCK);
+		args.events = alloc(&rig, lanes * sizeof(struct weir_event));
+		args.verdict = rig.verdict;
+		must(weir_launch(rig.context, "test_help", 1, lanes, &args, sizeof(args)));
+		assert_int_equal(judge(&rig), lanes);
+		close_rig(&rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_a_cache_that_goes_before_its_commands),
 		cmocka_unit_test(test_copies_from_storage_and_cache),
 		cmocka_unit_test(test_bad_copies_are_refused_by_their_block),
+		cmocka_unit_test(test_every_storage_is_helped),
 	};
 
 	if (!test_begins())

@@ -186,6 +186,7 @@ void test_stores_are_seen_after_the_owner_left(void **state);
 void test_bad_requests_name_the_block(void **state);
 void test_what_fails_is_tried_again(void **state);
 void test_it_is_tried_no_more_often(void **state);
+void test_each_line_has_its_own_tries(void **state);
 void test_many_lanes_try_again(void **state);
 
 #endif

@@ -193,6 +193,36 @@ void test_it_is_tried_no_more_often(void **state)
 	close_rig(&rig);
 }
 
+/* One entry, for one line after the other: each has all its tries. */
+void test_each_line_has_its_own_tries(void **state)
+{
+	const struct test_step steps[] = {
+		{ TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+		{ TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+		{ TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK },
+		{ TEST_STEP_ACQUIRE, 0, 4, 0, 1 },
+		{ TEST_STEP_WAIT, 0, 4, 0, WEIR_OK },
+		{ TEST_STEP_SEE, 0, 4, 5, test_word(1, 4 * LINE / 8 + 5) },
+		{ TEST_STEP_RELEASE, 0, 4, 0, WEIR_OK },
+	};
+	char faults[112];
+	struct rig rig;
+	int synced;
+
+	(void)state;
+	snprintf(faults, sizeof(faults),
+		 "&retries=%d&fault=status:op=read:lba=6:code=0x82:count=%d,status:op=read:lba=8:code=0x82:"
+		 "count=%d",
+		 RETRIES, RETRIES, RETRIES);
+	open_faulty_rig(&rig, test_width(0), 4, 4, faults);
+	do_steps(&rig, &rig.writer, steps, sizeof(steps) / sizeof(*steps), &synced);
+	if (synced)
+		fail_msg("%s", weir_last_error());
+	assert_int_equal(failures_of(&rig).failed, 2 * RETRIES);
+	assert_int_equal(failures_of(&rig).retried, 2 * RETRIES);
+	close_rig(&rig);
+}
+
 /* Many lanes, many lines, in the table, in the cache and on their way. */
 void test_many_lanes_try_again(void **state)
 {

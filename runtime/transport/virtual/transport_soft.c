@@ -280,8 +280,7 @@ static int open_lent(const struct weir_transport_request *request, const struct 
 		     uint64_t bytes, const char *load, enum weir_zero_copy zero_copy,
 		     struct weir_medium **medium)
 {
-	struct weir_lender lender = { .lend = NULL };
-	int error;
+	struct weir_lender lender;
 
 	if (!request->lender || zero_copy == WEIR_ZERO_COPY_OFF || keys->mover == WEIR_MOVER_DIRECT ||
 	    (keys->mover == WEIR_MOVER_AUTO && !request->pulls))
@@ -289,10 +288,7 @@ static int open_lent(const struct weir_transport_request *request, const struct 
 	lender = *request->lender;
 	if (zero_copy == WEIR_ZERO_COPY_ON)
 		lender.most = UINT64_MAX;
-	error = weir_medium_ram_open_lent(bytes, (uint32_t)keys->block_bytes, load, &lender, medium);
-	return error && zero_copy == WEIR_ZERO_COPY_ON
-		       ? weir_fail(-error, "storage \"%s\": %s", request->uri->text, weir_last_error())
-		       : error;
+	return weir_medium_ram_open_lent(bytes, (uint32_t)keys->block_bytes, load, &lender, medium);
 }
 
 /** struct virt_source - what weir_nvme_shared_open() is given for a virtual controller with a name */

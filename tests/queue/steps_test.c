@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * steps_test.c: steps that one lane takes by itself at a queue pair: what it may take alone, until when it
+ * waits, from when on and whether it submits again, and which error a context tells of. This thread is the
+ * lane, the queue pair lies in ordinary memory, and nobody serves it; nothing is timed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/disk.h>
+
+enum { DEPTH = 4, LIST = 8, RETRIES = 3, PAGE = NVME_PAGE_BYTES, BLOCK_LOG2 = 9 };
+
+/** struct rig - a storage of one queue pair, whose slots have lists of pages */
+struct rig {
+	struct weir_queue queue;
+	struct weir_slot slots[DEPTH];
+	struct nvme_sqe sq[DEPTH];
+	uint64_t lists[DEPTH * LIST];
+	uint32_t doorbell;
+	struct weir_disk disk;
+};
+
+static struct rig rig __attribute__((aligned(128)));
+
+static void open_rig(void)
+{
+	memset(&rig, 0, sizeof(rig));
+	rig.queue.sq = WEIR_ADDR(rig.sq);
+	rig.queue.slots = WEIR_ADDR(rig.slots);
+	rig.queue.prp_lists = WEIR_ADDR(rig.lists);
+	rig.queue.prp_entries = LIST;
+	rig.queue.sq_doorbell = WEIR_ADDR(&rig.doorbell);
+	rig.queue.depth = DEPTH;
+	rig.queue.depth_log2 = 2;
+	rig.queue.block_log2 = BLOCK_LOG2;
+	rig.disk.queues = WEIR_ADDR(&rig.queue);
+	rig.disk.queue_count = 1;
+	rig.disk.timeout_ns = 7000;
+	rig.disk.retry = RETRIES;
+}
+
+/* What a lane comes to that tries alone with @bytes at @buffer. */
+static uint32_t alone(uint64_t buffer, uint32_t bytes)
+{
+	struct weir_event event;
+
+	open_rig();
+	return weir_alone_submit(&rig.queue,
+				 weir_block_request(NVME_OPCODE_READ, 0, bytes >> BLOCK_LOG2, buffer, &event))
+		.found;
+}
+
+/* The list of a slot is written by whoever has the slot: alone, a lane has none before its command is
+ * composed. */
+static void test_alone_with_two_pages_at_most(void **state)
+{
+	static const struct {
+		uint64_t buffer;
+		uint32_t bytes, pages;
+	} cases[] = {
+		{ 16 * PAGE, PAGE, 1 },           { 16 * PAGE, 2 * PAGE, 2 },
+		{ 16 * PAGE + 512, PAGE, 2 },     { 17 * PAGE - 512, PAGE + 512, 2 },
+		{ 16 * PAGE + 512, 2 * PAGE, 3 }, { 17 * PAGE - 512, 2 * PAGE, 3 },
+		{ 16 * PAGE, 2 * PAGE + 512, 3 }, { 16 * PAGE + 4, 2 * PAGE, 3 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		uint32_t found = alone(cases[i].buffer, cases[i].bytes);
+
+		assert_int_equal(found, cases[i].pages <= 2 ? WEIR_ALONE_DONE : WEIR_ALONE_NOTHING);
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), cases[i].pages <= 2);
+		for (unsigned k = 0; k < DEPTH * LIST; k++)
+			assert_int_equal(rig.lists[k], 0);
+	}
+}
+
+/* A timeout is as long as it was asked for, however long. */
+static void test_deadlines(void **state)
+{
+	static const uint64_t timeouts[] = { 1, 4294967, 4294968, (uint64_t)1 << 32, (uint64_t)3600000000u };
+
+	(void)state;
+	open_rig();
+	for (size_t i = 0; i < sizeof(timeouts) / sizeof(*timeouts); i++) {
+		uint64_t before = weir_clock_ns(), deadline = weir_deadline(&rig.disk, timeouts[i]);
+
+		assert_true(deadline >= before + timeouts[i] * 1000);
+		assert_true(deadline <= weir_clock_ns() + timeouts[i] * 1000);
+	}
+	assert_true(weir_deadline(&rig.disk, WEIR_FOREVER) == WEIR_FOREVER);
+	assert_true(weir_deadline(&rig.disk, 0) <= weir_clock_ns() + rig.disk.timeout_ns);
+}
+
+/* The tick from which on a command may be submitted again does not begin before the delay has passed. */
+static void test_ticks_come_behind(void **state)
+{
+	(void)state;
+	for (uint64_t tick = 0; tick <= WEIR_RETRY_TICKS; tick += 0xffff)
+		for (uint64_t more = 0; more < (uint64_t)1 << WEIR_RETRY_TICK_LOG2; more += 0x7fffff) {
+			uint64_t ns = (tick << WEIR_RETRY_TICK_LOG2) + more;
+			uint32_t found = weir_retry_tick(ns);
+
+			assert_true(found != 0);
+			if (tick < WEIR_RETRY_TICKS) /* it has not wrapped */
+				assert_true((uint64_t)found << WEIR_RETRY_TICK_LOG2 > ns);
+		}
+}
+
+static weir_status status_of(uint32_t code)
+{
+	return (uint32_t)WEIR_STATUS_NVME | (uint32_t)WEIR_GROUP_REQUEST | code;
+}
+
+/*
+ * A request whose wait submits it again by itself: of one that the host ended nobody knows whether it was
+ * carried out, so a write is not. However it ended before: the last status counts.
+ */
+static void test_what_is_submitted_again(void **state)
+{
+	static const uint32_t unknown[] = { NVME_STATUS_ABORT_REQUESTED, NVME_STATUS_ABORTED_SQ_DELETED };
+
+	(void)state;
+	open_rig();
+	for (uint32_t state_before = 0; state_before <= 1; state_before++) {
+		for (size_t i = 0; i < 2; i++) {
+			assert_int_equal(weir_request_retries(&rig.disk, NVME_OPCODE_WRITE,
+							      status_of(unknown[i]), state_before,
+							      WEIR_FOREVER),
+					 0);
+			assert_true(weir_request_retries(&rig.disk, NVME_OPCODE_READ, status_of(unknown[i]),
+							 state_before, WEIR_FOREVER));
+			assert_true(weir_request_retries(&rig.disk, NVME_OPCODE_FLUSH, status_of(unknown[i]),
+							 state_before, WEIR_FOREVER));
+		}
+		assert_true(weir_request_retries(&rig.disk, NVME_OPCODE_WRITE,
+						 status_of(NVME_STATUS_COMMAND_INTERRUPTED), state_before,
+						 WEIR_FOREVER));
+	}
+}
+
+/* The first error of a context is the one that is told, whatever comes later. */
+static void test_the_first_error_stands(void **state)
+{
+	struct weir_fault fault;
+
+	(void)state;
+	memset(&fault, 0, sizeof(fault));
+	weir_fault_report(WEIR_ADDR(&fault), WEIR_E_RANGE, 1, WEIR_FAULT_LBA, 100, 64);
+	weir_fault_report(WEIR_ADDR(&fault), WEIR_E_TIMEOUT, 2, WEIR_FAULT_WRITE, 5, 7);
+	assert_int_equal(weir_load_u32_relaxed_sys(&fault.claimed), 2);
+	assert_int_equal(fault.status, WEIR_E_RANGE);
+	assert_int_equal(fault.disk, 1);
+	assert_int_equal(fault.source, WEIR_FAULT_LBA);
+	assert_int_equal(fault.position, 100);
+	assert_int_equal(fault.limit, 64);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_alone_with_two_pages_at_most),
+		cmocka_unit_test(test_deadlines),
+		cmocka_unit_test(test_ticks_come_behind),
+		cmocka_unit_test(test_what_is_submitted_again),
+		cmocka_unit_test(test_the_first_error_stands),
+	};
+
+	return cmocka_run_group_tests_name("steps", tests, NULL, NULL);
+}
