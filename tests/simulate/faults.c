@@ -116,6 +116,27 @@ bool fault_harm(struct engine_node *node)
 	return true;
 }
 
+static bool is_any_rotten(void)
+{
+	bool rotten = false;
+
+	for (unsigned i = 0; i < MOST_ENGINES; i++)
+		rotten = rotten || cluster.engines[i].rotten;
+	return rotten;
+}
+
+/* Where one engine may fail, it is another one that has: this one is the last, and stays in. Where two may,
+ * it is taken out if only one has, and then no further one may fail. */
+bool fault_silence(struct engine_node *node)
+{
+	if (fault_harm(node) || budget < 2)
+		return true;
+	if (cluster.quiet || is_any_rotten())
+		return false;
+	node->harmed = true;
+	return true;
+}
+
 static struct engine_node *engine_of(const struct sim_node *node)
 {
 	for (unsigned i = 0; i < MOST_ENGINES; i++)
@@ -172,15 +193,6 @@ bool fault_kill_engine(bool power, bool wipe)
 }
 
 static void daemon_again(void *argument, u64 word);
-
-static bool is_any_rotten(void)
-{
-	bool rotten = false;
-
-	for (unsigned i = 0; i < MOST_ENGINES; i++)
-		rotten = rotten || cluster.engines[i].rotten;
-	return rotten;
-}
 
 /* What was durable stays; of the rest, anything may. A damaged block may be the only one of its version then:
  * that is more than replicas are for. */
