@@ -63,13 +63,20 @@ static bool is_cut(const struct engine_node *node)
 	return network.blocked[daemon][engine] || network.blocked[engine][daemon];
 }
 
+/* It may lack blocks, and the daemon may be about to compare it with others: these are still needed. */
+static bool is_in_doubt(const struct volumed_engine *engine)
+{
+	return engine->status.doubtful && !engine->accepted && cluster.daemon.works;
+}
+
 static bool is_well(const struct volumed_engine *engine)
 {
 	const struct engine_node *node = node_of(engine);
 
-	return engine->current && engine->answers && node->ready && !node->engine->failed &&
-	       !node->disk.full && !is_cut(node) && daemon_has(node) && node->node.stalled_until <= sim.now &&
-	       node->engine->has_map && node->engine->map.epoch == cluster.daemon.d->epoch;
+	return engine->current && !is_in_doubt(engine) && engine->answers && node->ready &&
+	       !node->engine->failed && !node->disk.full && !is_cut(node) && daemon_has(node) &&
+	       node->node.stalled_until <= sim.now && node->engine->has_map &&
+	       node->engine->map.epoch == cluster.daemon.d->epoch;
 }
 
 /* Every block is on as many engines as it may be; their number. 0: not. */
