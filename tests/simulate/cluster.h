@@ -58,6 +58,7 @@ struct daemon_node {
 	struct sim_message *calls;
 	struct sim_message *calls_last;
 	bool serving;
+	bool works; /* on a step or a call */
 };
 
 /** struct op - a request of a client, of the blocks from @vba on; @by_outsider: an engine

@@ -231,8 +231,10 @@ static void run(void *argument)
 	node->serving = true;
 	node->d->between = (struct volume_between){ serve_between, node };
 	for (;;) {
-		unsigned ms = volumed_step(node->d);
+		unsigned ms;
 
+		node->works = true;
+		ms = volumed_step(node->d);
 		note_map(node->d);
 		while (node->calls) {
 			struct sim_message *message = node->calls;
@@ -240,6 +242,7 @@ static void run(void *argument)
 			node->calls = message->next;
 			serve(node->d, message);
 		}
+		node->works = false;
 		sim_sleep(ms ? ms * SIM_MS : SIM_US);
 	}
 }

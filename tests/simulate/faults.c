@@ -63,13 +63,20 @@ static bool is_cut(const struct engine_node *node)
 	return network.blocked[daemon][engine] || network.blocked[engine][daemon];
 }
 
+/* It may lack blocks, and the daemon may be about to compare it with others: these are still needed. */
+static bool is_in_doubt(const struct volumed_engine *engine)
+{
+	return engine->status.doubtful && !engine->accepted && cluster.daemon.works;
+}
+
 static bool is_well(const struct volumed_engine *engine)
 {
 	const struct engine_node *node = node_of(engine);
 
-	return engine->current && engine->answers && node->ready && !node->engine->failed &&
-	       !node->disk.full && !is_cut(node) && daemon_has(node) && node->node.stalled_until <= sim.now &&
-	       node->engine->has_map && node->engine->map.epoch == cluster.daemon.d->epoch;
+	return engine->current && !is_in_doubt(engine) && engine->answers && node->ready &&
+	       !node->engine->failed && !node->disk.full && !is_cut(node) && daemon_has(node) &&
+	       node->node.stalled_until <= sim.now && node->engine->has_map &&
+	       node->engine->map.epoch == cluster.daemon.d->epoch;
 }
 
 /* Every block is on as many engines as it may be; their number. 0: not. */
@@ -111,6 +118,27 @@ bool fault_harm(struct engine_node *node)
 		count += &cluster.engines[i] != node &&
 			 (cluster.engines[i].harmed || cluster.engines[i].rotten);
 	if (count + 1 > budget || cluster.quiet)
+		return false;
+	node->harmed = true;
+	return true;
+}
+
+static bool is_any_rotten(void)
+{
+	bool rotten = false;
+
+	for (unsigned i = 0; i < MOST_ENGINES; i++)
+		rotten = rotten || cluster.engines[i].rotten;
+	return rotten;
+}
+
+/* Where one engine may fail, it is another one that has: this one is the last, and stays in. Where two may,
+ * it is taken out if only one has, and then no further one may fail. */
+bool fault_silence(struct engine_node *node)
+{
+	if (fault_harm(node) || budget < 2)
+		return true;
+	if (cluster.quiet || is_any_rotten())
 		return false;
 	node->harmed = true;
 	return true;
@@ -172,15 +200,6 @@ bool fault_kill_engine(bool power, bool wipe)
 }
 
 static void daemon_again(void *argument, u64 word);
-
-static bool is_any_rotten(void)
-{
-	bool rotten = false;
-
-	for (unsigned i = 0; i < MOST_ENGINES; i++)
-		rotten = rotten || cluster.engines[i].rotten;
-	return rotten;
-}
 
 /* What was durable stays; of the rest, anything may. A damaged block may be the only one of its version then:
  * that is more than replicas are for. */

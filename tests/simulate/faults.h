@@ -7,6 +7,9 @@
 
 /** fault_harm() - whether an engine may fail now, too; then it counts as harmed */
 bool fault_harm(struct engine_node *node);
+/** fault_silence() - whether an engine may be silent now, which loses nothing, beside those that have failed;
+ * then it counts as harmed, unless the daemon has to wait for it */
+bool fault_silence(struct engine_node *node);
 /** fault_engines_well() - how many engines there are, if every block is on as many of them as it may be; 0:
  * it is not */
 u32 fault_engines_well(void);

@@ -34,7 +34,8 @@ void sequence_relay(void)
 }
 
 /* One engine loses what it has, and another one, which may have the last replica of some blocks, is silent
- * meanwhile, and loses nothing. */
+ * meanwhile, and loses nothing. With three replicas that one is rightly taken out, and what it has is not
+ * what is read any more: the third one may not fail then. */
 void sequence_last(void)
 {
 	struct engine_node *node;
@@ -44,7 +45,8 @@ void sequence_last(void)
 		return;
 	sim_sleep(sim_below(2000) * SIM_MS);
 	node = fault_draw_engine();
-	if (!node || node->is_out || cluster.quiet || node->node.stalled_until > sim.now)
+	if (!node || node->is_out || cluster.quiet || node->node.stalled_until > sim.now ||
+	    !fault_silence(node))
 		return;
 	if (sim_chance(1, 2)) {
 		sim_trace("%llu stands still for %llu ms, and may be the last",

@@ -546,6 +546,24 @@ static void test_a_volume_deleted_by_half_is_not_forgotten(void **state)
 	check_all(&writer);
 }
 
+/* A volume is made on engine 0 alone, since engine 1 is silent; the next daemon takes it for one. */
+static void test_an_engine_that_was_not_told_of_a_volume_has_not_forgotten(void **state)
+{
+	(void)state;
+	begin_written(3);
+	volumed_destroy(d);
+	stand_in_restart(&array.engines[0], true);
+	array.engines[1].dead = true;
+	start_daemon(3, 0, true);
+	do_call("volume_create", json_pack("{s:s, s:i}", "name", "w", "bytes", 4096), -EAGAIN);
+	volumed_destroy(d);
+	start_daemon(3, 0, true);
+	stand_in_restart(&array.engines[1], false);
+	settle();
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -572,6 +590,7 @@ int main(void)
 		CASE(test_a_writer_dies_while_an_engine_joins),
 		CASE(test_a_writer_dies_in_a_later_pass),
 		CASE(test_a_volume_deleted_by_half_is_not_forgotten),
+		CASE(test_an_engine_that_was_not_told_of_a_volume_has_not_forgotten),
 	};
 
 	return cmocka_run_group_tests_name("daemon_doubt", tests, NULL, NULL);

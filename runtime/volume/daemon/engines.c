@@ -158,9 +158,9 @@ int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine)
 	return status;
 }
 
-/* One that is in, and has another map than it was given, has started again: with all that it had? A volume
- * that it lacks, and has known, was deleted by a call that failed elsewhere. One that does not say is asked
- * again. */
+/* One that is in, and has another map than it was given, has started again: with all that it had? With a new
+ * disk it has no map. A volume that one with a map lacks was deleted, or made, by a call that failed: none of
+ * its blocks is there. One that does not say is asked again. */
 static bool has_forgotten(struct volumed *d, struct volumed_engine *engine)
 {
 	for (size_t i = 0; i < d->volume_count; i++) {
@@ -173,7 +173,7 @@ static bool has_forgotten(struct volumed *d, struct volumed_engine *engine)
 			engine->answers = false;
 			return false;
 		}
-		if (lacks && engine->status.last_vid >= info->vid)
+		if (lacks && engine->status.map_epoch)
 			continue;
 		if (status || lacks || strcmp(there.name, info->name) != 0)
 			return true;
