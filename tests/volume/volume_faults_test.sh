@@ -131,7 +131,8 @@ fi
 
 bad_of() { tool engines | sed -n "s/^engine $1 .* \\([0-9]*\\) bad,.*/\\1/p"; }
 before=$(bad_of 1)
-output=$("$load" damage "$work/engine1.img")
+way_of() { grep -q O_DIRECT "$work/engine$1.log" && echo direct; }
+output=$("$load" damage "$work/engine1.img" "$(way_of 1)")
 until [ "$(bad_of 1)" -gt "$before" ]; do progress 20 v2 v3 || break; done
 until_status blocks_repaired 1
 clean "an engine meets blocks of its medium that changed ($output), and gets them from others" v2 v3
@@ -177,7 +178,7 @@ new_volume v1 1M 1 && client v1 "${keys[@]}" mix=0
 progress 200 v1
 end_client v1
 judge $? 'a volume of one replica' v1
-output=$("$load" damage "$work/engine2.img")
+output=$("$load" damage "$work/engine2.img" "$(way_of 2)")
 client v1 "${keys[@]}" ro=1
 end_client v1
 [ $? = 1 ] && [ "$(count_of v1 wrong)" = 0 ] && [ "$(count_of v1 read-errors)" -gt 0 ]

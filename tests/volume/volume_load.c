@@ -15,6 +15,7 @@
  * read, which "verified" counts. Exit status: 0; 1: an error, or data that is wrong; 3: the volume cannot be
  * opened.
  */
+#include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -367,26 +368,26 @@ static int merge(char **paths)
 	return 0;
 }
 
-static int damage(const char *path)
+/* As the engine does it: of a file that is written past the page cache and through it fsync() fails. */
+static int damage(const char *path, bool direct)
 {
 	static _Alignas(LOAD_BLOCK) unsigned char block[LOAD_BLOCK];
-	FILE *file = fopen(path, "r+b");
+	int file = open(path, O_RDWR | O_CLOEXEC | (direct ? O_DIRECT : 0));
 	unsigned count = 0;
 
-	for (long at = 0; file && fread(block, LOAD_BLOCK, 1, file) == 1; at += LOAD_BLOCK) {
+	for (off_t at = 0; file >= 0 && pread(file, block, LOAD_BLOCK, at) == LOAD_BLOCK; at += LOAD_BLOCK) {
 		uint64_t name;
 
 		memcpy(&name, block, sizeof(name));
 		if (load_value(block, name >> 32) <= 0)
 			continue;
 		block[at / LOAD_BLOCK % LOAD_BLOCK] ^= 0x10;
-		if (fseek(file, at, SEEK_SET) != 0 || fwrite(block, LOAD_BLOCK, 1, file) != 1 ||
-		    fseek(file, at + LOAD_BLOCK, SEEK_SET) != 0)
+		if (pwrite(file, block, LOAD_BLOCK, at) != LOAD_BLOCK)
 			return 1;
 		count++;
 	}
 	printf("damaged %u\n", count);
-	return !file || fclose(file) != 0 || !count;
+	return file < 0 || close(file) != 0 || !count;
 }
 
 int main(int argc, char **argv)
@@ -399,14 +400,14 @@ int main(int argc, char **argv)
 	}
 	if (argc >= 3 && strcmp(argv[1], "merge") == 0)
 		return merge(argv + 2);
-	if (argc == 3 && strcmp(argv[1], "damage") == 0)
-		return damage(argv[2]);
+	if (argc >= 3 && strcmp(argv[1], "damage") == 0)
+		return damage(argv[2], argc > 3 && strcmp(argv[3], "direct") == 0);
 	for (int i = 4; i < argc && good; i++)
 		good = take_key(argv[i]);
 	if (!good) {
 		fprintf(stderr,
 			"volume-load: usage: run NAME STATE [KEY=VALUE]..., show STATE, merge STATE..., "
-			"damage FILE\n");
+			"damage FILE [direct]\n");
 		return 2;
 	}
 	return run(argv[2], argv[3]);
