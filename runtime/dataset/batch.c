@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* batch.c: memory of mini-batches, and the launches that fill one. */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,7 +11,7 @@
 #include "backend/error.h"
 #include "mounted.h"
 
-enum { ALIGN = 64, WAVES_LANES = 64, MOST_LANES = 512, PAUSE_NS = 20000, DEADLINE_S = 120 };
+enum { ALIGN = 64, WAVES_LANES = 64, MOST_LANES = 512, YIELDS = 100, PAUSE_NS = 20000, SYNC_S = 1 };
 
 static uint64_t aligned(uint64_t bytes)
 {
@@ -185,13 +186,18 @@ int weir_dataset_batch_started(struct weir_dataset *dataset, const struct weir_d
 	struct timespec pause = { .tv_nsec = PAUSE_NS }, now, begin;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
-	do { /* dataset.D1: pairs with dataset.D0 (load.k.c) */
+	for (unsigned tries = 0;; tries++) { /* dataset.D1: pairs with dataset.D0 (load.k.c) */
 		if (weir_load_u32_acquire_sys(&batch->verdict->started))
 			return 0;
+		if (tries < YIELDS) {
+			sched_yield();
+			continue;
+		}
 		nanosleep(&pause, NULL);
 		clock_gettime(CLOCK_MONOTONIC, &now);
-	} while (now.tv_sec - begin.tv_sec < DEADLINE_S);
-	return weir_sync(dataset->context); /* it has the reason, if there is one */
+		if (now.tv_sec - begin.tv_sec > SYNC_S)
+			return weir_sync(dataset->context); /* it has the reason, if there is one */
+	}
 }
 
 int weir_dataset_batch_finish(struct weir_dataset *dataset, struct weir_dataset_loading *batch)

@@ -11,6 +11,8 @@
 #include "assemble.h"
 #include "load.h"
 
+enum { WEIR_DATASET_HINT_AHEAD = 8, WEIR_DATASET_HINT_BYTES = 1024 };
+
 /* Things go round the waves, one lane of each after the other: a wave submits to one queue pair, so few
  * things of full waves would leave most of these without any. Waves are whole. */
 WEIR_FN u64 weir_dataset_first(void)
@@ -31,6 +33,15 @@ WEIR_KERNEL(weir_dataset_post, struct weir_dataset_post_args)
 	}
 }
 
+/* Chunks are larger than a core's caches: the part that a lane some way behind copies begins to come now. */
+WEIR_FN void weir_dataset_hint(WEIR_GLOBAL struct weir_dataset_piece *piece)
+{
+	u32 bytes = piece->bytes < WEIR_DATASET_HINT_BYTES ? piece->bytes : WEIR_DATASET_HINT_BYTES;
+
+	for (u32 at = 0; at < bytes; at += 64)
+		weir_data_hint(piece->from + at);
+}
+
 WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 {
 	u64 lanes = weir_active();
@@ -45,11 +56,16 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 			   args->count; /* all lanes go along: the others wait for nothing and copy nothing */
 		WEIR_GLOBAL struct weir_dataset_piece *piece =
 			weir_at(args->pieces, struct weir_dataset_piece, mine ? i : 0);
-		weir_status status = weir_wait_all(weir_at(args->disks, struct weir_disk, piece->disk),
-						   weir_at(piece->events, struct weir_event, 0),
-						   mine ? piece->event_count : 0, 0);
-		u32 good = mine && status == WEIR_OK;
+		weir_status status;
+		u32 good;
 
+		if (i + WEIR_DATASET_HINT_AHEAD < args->count)
+			weir_dataset_hint(weir_at(args->pieces, struct weir_dataset_piece,
+						  i + WEIR_DATASET_HINT_AHEAD));
+		status = weir_wait_all(weir_at(args->disks, struct weir_disk, piece->disk),
+				       weir_at(piece->events, struct weir_event, 0),
+				       mine ? piece->event_count : 0, 0);
+		good = mine && status == WEIR_OK;
 		if (mine && !good) /* relaxed: the host reads it after the kernel */
 			(void)weir_cas_u64_relaxed_dev(
 				&weir_at(args->verdict, struct weir_dataset_verdict, 0)->failure, 0,

@@ -119,8 +119,9 @@ struct weir_dataset {
 	struct weir_dataset_loading batches[WEIR_DATASET_MAX_BATCHES];
 	uint32_t batch_rows; /* that they have memory for; 0: none */
 	uint32_t request_room;
-	uint32_t head;   /* batch that is returned next */
-	uint32_t posted; /* batches from head on that are posted */
+	uint32_t head;     /* batch that is returned next */
+	uint32_t posted;   /* batches from head on that are posted */
+	uint32_t launched; /* of these, from head on, have their assembly launched */
 };
 
 #define WEIR_DATASET_MOUNTED UINT64_C(0x77656972646174)

@@ -5,7 +5,7 @@
  *
  * Batches are a ring: the program has at most one, the others are being read. The order of launches is: reads
  * of later batches, the assembly of this one, the program's kernels; so while these run, the reads are under
- * way.
+ * way. Who waits for a batch has the next one assembled meanwhile.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,11 +15,18 @@
 #include "mounted.h"
 #include "base/options.h"
 
-enum { DEFAULT_BUFFER = 32, SENTENCE_BYTES = 1024 };
+enum { DEFAULT_BUFFER = 32, SENTENCE_BYTES = 1024, ENOUGH = 3 /* batches to assemble one ahead */ };
 
 static struct weir_dataset_loading *batch_at(struct weir_dataset *dataset, uint32_t ahead)
 {
 	return &dataset->batches[(dataset->head + ahead) % dataset->options.batches];
+}
+
+/* @batch is one of those that are being read, and not the program's. */
+static bool is_ahead(const struct weir_dataset *dataset, uint32_t batch)
+{
+	return (batch + dataset->options.batches - dataset->head) % dataset->options.batches <
+	       dataset->posted;
 }
 
 static int retire(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
@@ -79,19 +86,17 @@ int weir_dataset_drain(struct weir_dataset *dataset)
 
 	if (!dataset->batch_rows)
 		return 0;
-	for (uint32_t i = 0; i < dataset->posted && !error; i++)
+	for (uint32_t i = dataset->launched; i < dataset->posted && !error; i++)
 		error = weir_dataset_batch_assemble(dataset, batch_at(dataset, i));
 	worse = weir_sync(dataset->context);
 	error = error ? error : worse;
 	for (uint32_t i = 0; i < dataset->options.batches; i++) {
-		bool dropped = (i + dataset->options.batches - dataset->head) % dataset->options.batches <
-			       dataset->posted;
-
 		worse = retire(dataset, &dataset->batches[i]);
-		if (!error && !dropped) /* what is dropped is read again before anybody sees it */
+		if (!error &&
+		    !is_ahead(dataset, i)) /* what is dropped is read again before anybody sees it */
 			error = worse;
 	}
-	dataset->head = dataset->posted = 0;
+	dataset->head = dataset->posted = dataset->launched = 0;
 	dataset->planned = dataset->used;
 	dataset->prefetched_group = UINT64_MAX;
 	worse = settle_chunks(dataset);
@@ -227,25 +232,27 @@ static int give(const struct weir_dataset *dataset, const struct weir_dataset_lo
 	return weir_result_give(to, &result, sizeof(result), "weir_dataset_bread");
 }
 
-/* Launch the assembly of the next batch, and of what is ahead the reads. Return: NULL at the end of the
- * epoch, or on @error. */
-static struct weir_dataset_loading *advance(struct weir_dataset *dataset, int *error)
+/* Launch the reads of what is ahead, and the assembly of the next @count batches. Return: the first of them;
+ * NULL at the end of the epoch, or on @error. */
+static struct weir_dataset_loading *launch_ahead(struct weir_dataset *dataset, uint32_t count, int *error)
 {
-	struct weir_dataset_loading *batch;
-
 	*error = post_ahead(dataset);
-	if (*error || !dataset->posted)
-		return NULL;
-	batch = batch_at(dataset, 0);
-	*error = weir_dataset_batch_assemble(dataset, batch);
-	if (*error)
-		return NULL;
+	while (!*error && dataset->launched < count && dataset->launched < dataset->posted) {
+		*error = weir_dataset_batch_assemble(dataset, batch_at(dataset, dataset->launched));
+		dataset->launched += !*error;
+	}
+	return *error || !dataset->posted ? NULL : batch_at(dataset, 0);
+}
+
+/* The first batch is the program's from now on. */
+static void take(struct weir_dataset *dataset, const struct weir_dataset_loading *batch)
+{
 	dataset->head = (dataset->head + 1) % dataset->options.batches;
 	dataset->posted--;
+	dataset->launched--;
 	dataset->used += batch->count;
 	dataset->stats.batches++;
 	dataset->stats.samples += batch->count;
-	return batch;
 }
 
 static int give_none(struct weir_dataset_batch *to)
@@ -272,6 +279,8 @@ int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir
 	int error = check_bread(dataset, count, to, "weir_dataset_bread");
 
 	for (uint32_t i = 0; !error && i < dataset->options.batches; i++) {
+		if (is_ahead(dataset, i))
+			continue;
 		if (dataset->batches[i].state == WEIR_DATASET_BATCH_ASSEMBLED)
 			error = weir_sync(dataset->context); /* it was enqueued */
 		if (!error && dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED)
@@ -279,10 +288,12 @@ int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir
 	}
 	if (error)
 		return error;
-	batch = advance(dataset, &error);
+	batch = launch_ahead(dataset, dataset->options.batches < ENOUGH ? 1 : 2, &error);
 	if (!batch)
 		return error ? error : give_none(to);
-	error = weir_sync(dataset->context);
+	take(dataset, batch);
+	error = dataset->launched ? weir_dataset_batch_started(dataset, batch_at(dataset, 0))
+				  : weir_sync(dataset->context);
 	if (!error)
 		error = weir_dataset_batch_finish(dataset, batch);
 	return error ? step_back(dataset, batch, error) : give(dataset, batch, to);
@@ -296,13 +307,13 @@ static int retire_enqueued(struct weir_dataset *dataset)
 	struct weir_dataset_loading *before = &dataset->batches[(dataset->head + batches - 2) % batches];
 	int error = 0;
 
-	if (batches < 3 || last->state < WEIR_DATASET_BATCH_ASSEMBLED)
+	if (batches < ENOUGH || last->state < WEIR_DATASET_BATCH_ASSEMBLED)
 		error = weir_sync(dataset->context);
 	else if (last->state == WEIR_DATASET_BATCH_ASSEMBLED && before->state >= WEIR_DATASET_BATCH_ASSEMBLED)
 		error = weir_dataset_batch_started(dataset, last);
 	for (uint32_t i = 0; i < batches && !error; i++)
-		if (dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED &&
-		    (batches < 3 || &dataset->batches[i] != last))
+		if (!is_ahead(dataset, i) && dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED &&
+		    (batches < ENOUGH || &dataset->batches[i] != last))
 			error = retire(dataset, &dataset->batches[i]);
 	return error;
 }
@@ -316,9 +327,10 @@ int weir_dataset_bread_enqueue(struct weir_dataset *dataset, uint32_t count, str
 		error = retire_enqueued(dataset);
 	if (error)
 		return error;
-	batch = advance(dataset, &error);
+	batch = launch_ahead(dataset, 1, &error);
 	if (!batch)
 		return error ? error : give_none(to);
+	take(dataset, batch);
 	return give(dataset, batch, to);
 }
 

@@ -201,6 +201,12 @@ EXPLORE_DATA(16)
 EXPLORE_DATA(32)
 EXPLORE_DATA(64)
 
+/* Lanes of a wave load side by side, and others meanwhile: there is nothing to gain. */
+WEIR_FN void weir_data_hint(weir_addr address)
+{
+	(void)address;
+}
+
 WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {
 	struct weir_u128 data;

@@ -231,6 +231,12 @@ WEIR_CPU_DATA u64 weir_data_load_u64(weir_addr address)
 	return WEIR_CPU_DATA_READ((const u64 *)WEIR_POINTER(address));
 }
 
+/* Lanes of a core run one after the other: what the next one will load can come while this one works. */
+WEIR_FN void weir_data_hint(weir_addr address)
+{
+	__builtin_prefetch((const void *)WEIR_POINTER(address));
+}
+
 WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {
 	struct weir_u128 data;

@@ -227,6 +227,12 @@ WEIR_CUDA_DATA(16, u16, "=h")
 WEIR_CUDA_DATA(32, u32, "=r")
 WEIR_CUDA_DATA(64, u64, "=l")
 
+/* Lanes of a wave load side by side, and others meanwhile: there is nothing to gain. */
+WEIR_FN void weir_data_hint(weir_addr address)
+{
+	(void)address;
+}
+
 WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {
 	struct weir_u128 data;

@@ -307,6 +307,12 @@ WEIR_HIP_DATA(16)
 WEIR_HIP_DATA(32)
 WEIR_HIP_DATA(64)
 
+/* Lanes of a wave load side by side, and others meanwhile: there is nothing to gain. */
+WEIR_FN void weir_data_hint(weir_addr address)
+{
+	(void)address;
+}
+
 WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {
 	struct weir_u128 data;

@@ -165,6 +165,12 @@ WEIR_FN u64 weir_data_load_u64(weir_addr address)
 				    memory_scope_device);
 }
 
+/* Lanes of a wave load side by side, and others meanwhile: there is nothing to gain. */
+WEIR_FN void weir_data_hint(weir_addr address)
+{
+	(void)address;
+}
+
 WEIR_FN struct weir_u128 weir_data_load_u128(weir_addr address)
 {
 	struct weir_u128 data;
