@@ -167,8 +167,15 @@ static void test_widths(void **state)
 	context = before;
 }
 
-/* Kernels that are launched behind an enqueued batch find its rows, while the host has gone on to the next
- * one. */
+/* Every batch enqueued, every other pair of them waited for, or every one. */
+static int next_batch(struct weir_dataset *dataset, uint32_t rows, struct weir_dataset_batch *batch,
+		      unsigned way, unsigned step)
+{
+	return way > step % 4 / 2 ? weir_dataset_bread(dataset, rows, batch)
+				  : weir_dataset_bread_enqueue(dataset, rows, batch);
+}
+
+/* Kernels that are launched behind a batch find its rows, while the host has gone on to the next one. */
 static void test_enqueue(void **state)
 {
 	enum { COUNT = 2000, BYTES = 120, ROWS = 32 };
@@ -176,8 +183,7 @@ static void test_enqueue(void **state)
 	struct weir_storage *storage;
 	struct weir_dataset *dataset;
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
-	uint64_t sums, want = 0, samples = 0;
-	uint64_t total = 0;
+	uint64_t sums, want = 0, samples = 0, epochs = 0, total = 0;
 
 	(void)state;
 	rig_records(path, COUNT, BYTES);
@@ -191,7 +197,9 @@ static void test_enqueue(void **state)
 	storage = open_file(path, "?lat_us=100");
 	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:120")));
 	must(weir_alloc(context, sizeof(struct test_dataset_sum), &sums));
-	for (uint32_t batches = 2; batches <= 5; batches++) {
+	for (uint32_t kind = 6; kind < 18; kind++) {
+		uint32_t batches = kind / 3, way = kind % 3, step = 0;
+
 		must(weir_dataset_mount(context, &storage, 1,
 					WEIR_OPTIONS(dataset_mount, .manifests = &manifest,
 						     .cache_bytes = 256 << 10, .chunk_bytes = 64 << 10,
@@ -201,7 +209,7 @@ static void test_enqueue(void **state)
 		for (samples = 0;; samples += batch.count) {
 			struct test_dataset_sum_args args = { .sum = sums };
 
-			must(weir_dataset_bread_enqueue(dataset, ROWS, &batch));
+			must(next_batch(dataset, ROWS, &batch, way, step++));
 			if (!batch.count)
 				break;
 			args.rows = batch.rows;
@@ -213,7 +221,7 @@ static void test_enqueue(void **state)
 		must(weir_sync(context));
 		assert_int_equal(samples, COUNT);
 		must(weir_copy_from_device(context, &total, sums, sizeof(total)));
-		assert_int_equal(total, want * (batches - 1));
+		assert_int_equal(total, want * ++epochs);
 		must(weir_dataset_unmount(dataset));
 	}
 	must(weir_free(context, sums));
