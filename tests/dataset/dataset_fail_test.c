@@ -163,12 +163,49 @@ static void bad_block(uint32_t order, uint32_t cache_bytes)
 	must(weir_storage_close(storage));
 }
 
+/* Batches are waited for, but each @enqueued-th of two is enqueued, 2: none is. Return: calls until one
+ * fails. */
+static unsigned until_bad_block(unsigned enqueued)
+{
+	static const char *const manifests[] = { manifest_path };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset *dataset;
+	unsigned calls = 0;
+	int error = 0;
+
+	fresh();
+	must(weir_storage_close(storage));
+	open_records("?fault=late:us=100000:op=read:lba=50-50,status:code=0x281:op=read:lba=50-50");
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10,
+					     .cache_bytes = 256 << 10),
+				&dataset));
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = WEIR_DATASET_FULL)));
+	for (; !error && (!calls || batch.count); calls++)
+		error = calls % 2 == enqueued ? weir_dataset_bread_enqueue(dataset, 50, &batch)
+					      : weir_dataset_bread(dataset, 50, &batch);
+	refused(error, -EIO, "of storage 0", "record-");
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+	return calls;
+}
+
+/* Behind one that is waited for the next one is assembled by then; the first that has the block fails. */
+static void bad_block_ahead(void)
+{
+	unsigned calls = until_bad_block(2);
+
+	assert_in_range(until_bad_block(0), calls, calls + 1);
+	assert_in_range(until_bad_block(1), calls, calls + 1);
+}
+
 static void test_bad_block(void **state)
 {
 	(void)state;
 	bad_block(WEIR_DATASET_FULL, 256 << 10);
 	bad_block(WEIR_DATASET_CHUNK, 256 << 10);
 	bad_block(WEIR_DATASET_SHUFFLED_CHUNK, 4 << 20);
+	bad_block_ahead();
 }
 
 /** struct stop - the upload ends behind so many bytes; the list of samples comes before, and is to be whole
