@@ -89,14 +89,35 @@ struct reading {
 	int32_t error;
 };
 
+/** struct counting - since when a rank counts what it reads */
+struct counting {
+	double begin, processor;
+	bool ramp; /* not yet: queues and buffers are being filled */
+};
+
+static void count_batch(struct tool *tool, struct counting *counting, const struct weir_dataset_batch *batch,
+			struct reading *reading)
+{
+	double now = tool_seconds();
+
+	for (uint32_t i = 0; i < batch->count; i++)
+		reading->bytes += batch->host_lengths[i];
+	reading->samples += batch->count;
+	reading->seconds = now - counting->begin;
+	if (counting->ramp && reading->seconds >= tool->ramp) {
+		*counting = (struct counting){ now, processor_seconds(), false };
+		*reading = (struct reading){ 0 };
+	}
+}
+
 /* Whole epochs until the time is over; of ranks, this one's share of each. */
 static int read_epochs(struct tool *tool, uint32_t order, uint64_t seed, struct reading *reading)
 {
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
-	double begin = tool_seconds(), cpu = processor_seconds();
+	struct counting counting = { tool_seconds(), processor_seconds(), tool->ramp > 0 };
 	int error = 0;
 
-	for (uint64_t epoch = 0; !error && reading->seconds < tool->seconds; epoch++) {
+	for (uint64_t epoch = 0; !error && (counting.ramp || reading->seconds < tool->seconds); epoch++) {
 		struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence),
 								  .seed = seed,
 								  .epoch = epoch,
@@ -106,13 +127,11 @@ static int read_epochs(struct tool *tool, uint32_t order, uint64_t seed, struct 
 		error = weir_dataset_sequence(tool->dataset, &sequence);
 		do {
 			error = error ? error : weir_dataset_bread(tool->dataset, tool->batch, &batch);
-			for (uint32_t i = 0; !error && i < batch.count; i++)
-				reading->bytes += batch.host_lengths[i];
-			reading->samples += error ? 0 : batch.count;
-			reading->seconds = tool_seconds() - begin;
-		} while (!error && batch.count && reading->seconds < tool->seconds);
+			if (!error)
+				count_batch(tool, &counting, &batch, reading);
+		} while (!error && batch.count && (counting.ramp || reading->seconds < tool->seconds));
 	}
-	reading->processor = processor_seconds() - cpu;
+	reading->processor = processor_seconds() - counting.processor;
 	return error;
 }
 

@@ -226,6 +226,8 @@ static const struct tool_option options[] = {
 	{ "peers", "FOLDER", TOOL_TEXT, &tool.peers, 0, 0, "bench: the same samples as files", NULL, NULL },
 	{ "no-drop", NULL, TOOL_FLAG, &tool.no_drop, 0, 0, "bench: leave the page cache as it is", NULL,
 	  NULL },
+	{ "ramp", "SECONDS", TOOL_BYTES_U32, &tool.ramp, 0, 0,
+	  "bench: of each run, before an order's samples count (0)", NULL, NULL },
 	{ "parts", "LIST", TOOL_PARSED, &(struct tool_parser){ take_parts, NULL }, 0, 0,
 	  "bench: of orders,lookup,peers those to measure (all; ranks: orders)",
 	  "it is a list of orders, lookup and peers, with commas", NULL },

@@ -20,7 +20,7 @@ struct tool {
 	const char *context_name, *format, *manifest, *as, *plot, *peers;
 	uint64_t samples, least_bytes, most_bytes, classes, seed, epochs, cache_bytes;
 	uint32_t chunk_bytes, row_bytes, batch, order, buffer_chunks, threads, depth, lookup, batches,
-		seconds, runs, parts;
+		seconds, runs, ramp, parts;
 	bool checks, all_orders, no_drop, json;
 	char **operands;
 	int operand_count;
