@@ -9,7 +9,7 @@
 
 #include "tool.h"
 
-enum { MOST_RUNS = 15, MOST_WAYS = 8, PATH_BYTES = 4096 };
+enum { MOST_RUNS = 15, MOST_WAYS = 8, PATH_BYTES = 4096, ALL_NAMES_SECONDS = 3600 };
 
 /** struct way - one way to read, and what its runs gave */
 struct way {
@@ -323,7 +323,8 @@ static int bench_open(struct tool *tool)
 	struct peer_result result;
 	double one;
 
-	if (peer_files(tool->peers, 1, tool->seed, tool->seconds, true, &result))
+	if (peer_files(tool->peers, 1, tool->seed, ALL_NAMES_SECONDS, true, &result) || /* not counted */
+	    peer_files(tool->peers, 1, tool->seed, tool->seconds, true, &result))
 		return TOOL_FAILED;
 	one = result.samples > 0 ? 1e9 / result.samples : 0;
 	if (tool->json)
@@ -389,7 +390,9 @@ int tool_bench(struct tool *tool)
 		print(tool, &ways[way]);
 	if (wanted(tool, TOOL_ORDERS) && print_stats(tool))
 		return TOOL_FAILED;
-	if (wanted(tool, TOOL_LOOKUP) && alone(tool) && bench_lookup(tool))
+	if (!wanted(tool, TOOL_LOOKUP) || !alone(tool))
+		return TOOL_OK;
+	if (bench_lookup(tool))
 		return TOOL_FAILED;
-	return wanted(tool, TOOL_PEERS) && alone(tool) && tool->peers ? bench_open(tool) : TOOL_OK;
+	return tool->peers ? bench_open(tool) : TOOL_OK;
 }
