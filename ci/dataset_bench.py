@@ -54,9 +54,10 @@ class Sizes:
         self.pool_iops = pool_iops
         self.pool_mdts = 128 << 10                       # of the virtual controller
         self.pool_bytes = 64 << 20 if quick else 768 << 20
-        self.pool_cache = 8 << 20 if quick else 64 << 20 # of a client alone; of ranks at least a quarter each
+        self.pool_cache = 16 << 20 if quick else 64 << 20 # of a client alone; of ranks at least a quarter each
         self.pool_devices = (1, 2) if quick else (1, 2, 4, 8, 16)
-        self.pool_samples = {4096: 256, 131072: 8}       # bytes of a sample: of a batch, for each device that a client has to itself
+        # Bytes of a sample: samples of a batch, for each device that a client has to itself, and at most. Three batches fit into the cache.
+        self.pool_samples = {4096: (256, 1024), 131072: (8, 64)}
         self.pool_seconds = 1 if quick else 3
 
 
@@ -94,8 +95,11 @@ class Bench:
     def show(self, arguments):
         """A command line as it can be given in the top folder; F is the folder of the samples."""
         text = shlex.join(os.path.relpath(a, ROOT) if str(a).startswith((str(ROOT) + "/", self.build + "/")) else str(a) for a in arguments)
-        text = text.replace(os.path.relpath(self.build, ROOT), "build").replace(self.folder, "F")
-        return re.sub(r"tcp://127\.0\.0\.1:[1-9]\d*", "tcp://127.0.0.1:PORT", text)
+        return self.anonymous(text.replace(os.path.relpath(self.build, ROOT), "build"))
+
+    def anonymous(self, text):
+        """Where the samples were, and a port that the kernel chose, mean nothing afterwards."""
+        return re.sub(r"tcp://127\.0\.0\.1:[1-9]\d*", "tcp://127.0.0.1:PORT", text.replace(self.folder, "F").replace(str(ROOT), "."))
 
     def run(self, arguments, limit=LIMIT_S, note=True):
         """Output of a program that ends well."""
@@ -105,7 +109,8 @@ class Bench:
         status, output, errors = execute(arguments, limit)
         if status:
             lines = [line for line in (errors or output).strip().splitlines() if line.strip(" -")] or ["it says nothing"]
-            raise Failed(f"{os.path.basename(arguments[0])}: {lines[0]} (exit status {status})")
+            said = [line for line in lines if re.match(r"(weir-)?[\w-]+: ", line) and not line.startswith("weir: ")] # no warnings
+            raise Failed(f"{os.path.basename(arguments[0])}: {(said or lines)[0]} (exit status {status})")
         return output
 
     def dataset(self, *arguments, ranks=0, note=True):

@@ -91,10 +91,13 @@ def machine(results):
              f"load average {facts['load_average']:.1f} at the start", f"{facts.get('build')} build", f"commit {(facts.get('commit') or 'unknown')[:12]}",
              facts.get("date")]
     warm = "" if facts.get("caches_dropped") else " The page cache was not dropped: that takes root."
-    other = [f"{figure['name']} ({figure['date']}, commit {(figure.get('commit') or 'unknown')[:12]})" for figure in results["figures"]
-             if figure.get("commit") != facts.get("commit")]
+    other = {}
+    for figure in results["figures"]:
+        if figure.get("commit") != facts.get("commit"):
+            other.setdefault((figure.get("commit") or "unknown").split()[0][:12], []).append(figure["name"])
+    apart = "; ".join(f"{', '.join(names)}: commit {known}" for known, names in other.items())
     return ("Set-up: " + ", ".join(word for word in words if word) + f". Median of {facts['runs']} runs of {facts['seconds_of_a_run']} s." + warm +
-            (f" Measured of another commit: {', '.join(other)}." if other else "") + "\n")
+            (f" At another time {apart}." if apart else "") + "\n")
 
 
 def samples(results):
@@ -124,11 +127,15 @@ def peers(results):
     return text + "".join(f"\n{note}\n" for note in notes.values())
 
 
+def pools(results):
+    return [row for row in rows_of(results, "pool") if "devices" in row]
+
+
 def pool(results):
     rows = [[length(row["sample_bytes"]), str(row["devices"]), str(row["clients"]), count(row["ideal_samples_per_s"]),
              count(row["samples_per_s"]), ratio(row["samples_per_s"], row["ideal_samples_per_s"]),
              ratio(row["raw_samples_per_s"], row["ideal_samples_per_s"]), two(row["cores"]), two(row["target_cores"])]
-            for row in sorted(rows_of(results, "pool"), key=lambda r: (r["sample_bytes"], r["clients"] > 1, r["devices"]))]
+            for row in sorted(pools(results), key=lambda r: (r["sample_bytes"], r["clients"] > 1, r["devices"]))]
     return table(["sample", "devices", "clients", "ideal samples/s", "weir", "of the ideal", "raw reads, of the ideal", "cores, clients",
                   "cores, target"], rows) if rows else ""
 
@@ -243,7 +250,7 @@ def by_what(results, prefix, names):
 
 def pool_lines(results):
     series = {}
-    for row in sorted(rows_of(results, "pool"), key=lambda r: r["devices"]):
+    for row in sorted(pools(results), key=lambda r: r["devices"]):
         whose = "one client" if row["clients"] == 1 else "a client per device"
         share = row["samples_per_s"] / row["ideal_samples_per_s"]
         if row["devices"] == 1:
