@@ -37,11 +37,13 @@ verdict $? "a member of 9 GiB is refused with its size"
 rm -f "$folder/large.tar"
 "$tool" order "file:$folder/t.tar" | grep -q '^shuffled-chunk  *[01]\.'
 verdict $? "order"
-"$tool" bench "file:$folder/t.tar" --order full --no-drop --seconds 1 --json >"$folder/bench" &&
+"$tool" bench "file:$folder/t.tar" --order full --no-drop --seconds 1 --runs 2 --json >"$folder/bench" &&
   python3 -c 'import json, sys
 rows = {row["what"]: row for row in map(json.loads, sys.stdin)}
-assert rows["weir full"]["samples_per_s"] > 0 and rows["all runs"]["samples"] >= 300 and rows["lookup buckets"]["one_ns"] > 0' <"$folder/bench"
-verdict $? "bench, as JSON"
+assert rows["weir full"]["samples_per_s"] > 0 and len(rows["weir full"]["runs"]) == 2 and rows["all runs"]["samples"] >= 300 and rows["lookup buckets"]["one_ns"] > 0' <"$folder/bench" &&
+  [ "$("$tool" bench "file:$folder/t.tar" --parts lookup --json | grep -c what)" = 1 ] &&
+  "$tool" bench "file:$folder/t.tar" --parts lookups 2>&1 | grep -q 'list of orders, lookup and peers'
+verdict $? "bench, as JSON, and parts of it"
 "$tool" verify "file:$folder/one" 2>&1 | grep -q 'name all storages'
 verdict $? "half of the storages are refused"
 "$tool" make "$folder/large" --as records --samples 400 --bytes 1M && truncate -s 450M "$folder/target"

@@ -13,7 +13,7 @@ verdict() { # RC NAME
 }
 ranks() { timeout 120 mpirun --allow-run-as-root --oversubscribe -n "$@" 2>&1; }
 if ! ranks 1 true >/dev/null; then echo "1..0 # SKIP mpirun does not start a process here"; exit 0; fi
-echo 1..7
+echo 1..9
 "$tool" make "$folder/a.tar" --as tar --samples 700 --bytes 100-5000 --seed 1
 "$tool" make "$folder/b.tar" --as tar --samples 300 --bytes 100-5000 --seed 2
 "$tool" index "file:$folder/a.tar" "file:$folder/b.tar" >/dev/null
@@ -22,6 +22,24 @@ for count in 1 2 3 4 8; do
   echo "$out" | grep -q "^1000 samples, .* $count ranks: all there"
   verdict $? "$count ranks read each sample once"
 done
+# One line for all ranks, and what it says is what all of them read; a ramp is not in it.
+ranks 4 "$tool" bench "file:$folder/a.tar" "file:$folder/b.tar" --batch 32 --seconds 1 --runs 1 --order full --no-drop --json >"$folder/bench"
+python3 -c 'import json, sys
+rows = [json.loads(line) for line in sys.stdin]
+assert [row["what"] for row in rows] == ["weir full", "all runs"], rows
+(run,) = rows[0]["runs"]
+assert rows[0]["ranks"] == 4 and rows[1]["samples"] >= 4 * 32, rows
+assert abs(run["samples_per_s"] * run["seconds"] - rows[1]["samples"]) <= run["seconds"], rows' <"$folder/bench" &&
+  ranks 4 "$tool" bench "file:$folder/a.tar" "file:$folder/b.tar" --ramp 1 --seconds 1 --runs 1 --order full --no-drop --json >"$folder/bench" &&
+  python3 -c 'import json, sys
+rows = [json.loads(line) for line in sys.stdin]
+(run,) = rows[0]["runs"]
+assert run["samples_per_s"] > 0 and run["samples_per_s"] * run["seconds"] < rows[1]["samples"], rows' <"$folder/bench"
+verdict $? "bench adds four ranks up, on one line"
+ranks 3 "$tool" bench "file:$folder/a.tar" "file:$folder/b.tar?fault=status:code=0x281:op=read" --batch 32 --seconds 1 --no-drop >"$folder/bench"
+status=$?
+[ $status = 1 ] && [ "$(grep -c '^weir-dataset: ' "$folder/bench")" -ge 3 ]
+verdict $? "a storage that fails ends bench on all three ranks"
 printf 'x' | dd of="$folder/b.tar.weir" bs=1 seek=4100 conv=notrunc status=none
 out=$(ranks 3 "$tool" verify "file:$folder/a.tar" "file:$folder/b.tar")
 [ "$(echo "$out" | grep -c "rank 1: .*checksum of its entries")" = 3 ]

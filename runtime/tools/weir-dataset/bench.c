@@ -9,7 +9,15 @@
 
 #include "tool.h"
 
-enum { RUNS = 3 };
+enum { MOST_RUNS = 15, MOST_WAYS = 8, PATH_BYTES = 4096, ALL_NAMES_SECONDS = 3600 };
+
+/** struct way - one way to read, and what its runs gave */
+struct way {
+	char name[64];
+	int (*run)(struct tool *tool, const struct way *way, uint64_t seed, struct peer_result *result);
+	uint32_t order, threads;
+	struct peer_result results[MOST_RUNS];
+};
 
 static double processor_seconds(void)
 {
@@ -20,90 +28,210 @@ static double processor_seconds(void)
 	       1e-6 * (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec);
 }
 
-static void print(const struct tool *tool, const char *what, struct peer_result result)
+/* The most memory that this process had at once; getrusage() may have it of the program that started it. */
+static uint64_t peak_bytes(void)
 {
-	if (tool->json)
-		printf("{\"what\": \"%s\", \"samples_per_s\": %.0f, \"bytes_per_s\": %.0f, \"cores\": "
-		       "%.2f}\n",
-		       what, result.samples, result.bytes, result.cores);
-	else
-		printf("%-34s %12.0f samples/s %10.1f MB/s %6.2f cores\n", what, result.samples,
-		       result.bytes / 1e6, result.cores);
-	fflush(stdout);
+	FILE *status = fopen("/proc/self/status", "r");
+	unsigned long long kilobytes = 0;
+	char line[256];
+
+	while (status && fgets(line, sizeof(line), status))
+		if (sscanf(line, "VmHWM: %llu", &kilobytes) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return kilobytes << 10;
 }
 
-static int by_samples(const void *a, const void *b)
+static int by_bytes(const void *a, const void *b)
 {
-	double left = ((const struct peer_result *)a)->samples,
-	       right = ((const struct peer_result *)b)->samples;
+	double left = ((const struct peer_result *)a)->bytes, right = ((const struct peer_result *)b)->bytes;
 
 	return left < right ? -1 : left > right;
 }
 
-/* Whole epochs until the time is over. */
-static int run_weir(struct tool *tool, uint32_t order, uint64_t seed, struct peer_result *result)
+static void print_runs(const struct tool *tool, const struct way *way)
+{
+	for (uint32_t i = 0; i < tool->runs; i++) {
+		const struct peer_result *run = &way->results[i];
+
+		printf("%s{\"samples_per_s\": %.0f, \"bytes_per_s\": %.0f, \"cores\": %.2f, \"seconds\": "
+		       "%.6f}",
+		       i ? ", " : "", run->samples, run->bytes, run->cores, run->seconds);
+	}
+}
+
+/* The median, and in JSON all runs in their order. */
+static void print(const struct tool *tool, const struct way *way)
+{
+	struct peer_result sorted[MOST_RUNS], median;
+
+	memcpy(sorted, way->results, sizeof(sorted));
+	qsort(sorted, tool->runs, sizeof(*sorted), by_bytes);
+	median = sorted[tool->runs / 2];
+	if (tool->json) {
+		printf("{\"what\": \"%s\", \"samples_per_s\": %.0f, \"bytes_per_s\": %.0f, \"cores\": "
+		       "%.2f, \"ranks\": %u, \"runs\": [",
+		       way->name, median.samples, median.bytes, median.cores, tool->communicator->ranks);
+		print_runs(tool, way);
+		printf("]}\n");
+	} else {
+		printf("%-34s %12.0f samples/s %10.1f MB/s %6.2f cores\n", way->name, median.samples,
+		       median.bytes / 1e6, median.cores);
+	}
+	fflush(stdout);
+}
+
+/** struct reading - what a rank has read */
+struct reading {
+	uint64_t samples, bytes;
+	double seconds, processor;
+	int32_t error;
+};
+
+/** struct counting - since when a rank counts what it reads */
+struct counting {
+	double begin, processor;
+	bool ramp; /* not yet: queues and buffers are being filled */
+};
+
+static void count_batch(struct tool *tool, struct counting *counting, const struct weir_dataset_batch *batch,
+			struct reading *reading)
+{
+	double now = tool_seconds();
+
+	for (uint32_t i = 0; i < batch->count; i++)
+		reading->bytes += batch->host_lengths[i];
+	reading->samples += batch->count;
+	reading->seconds = now - counting->begin;
+	if (counting->ramp && reading->seconds >= tool->ramp) {
+		*counting = (struct counting){ now, processor_seconds(), false };
+		*reading = (struct reading){ 0 };
+	}
+}
+
+/* Whole epochs until the time is over; of ranks, this one's share of each. */
+static int read_epochs(struct tool *tool, uint32_t order, uint64_t seed, struct reading *reading)
 {
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
-	double begin = tool_seconds(), cpu = processor_seconds(), spent = 0;
-	uint64_t samples = 0, bytes = 0;
+	struct counting counting = { tool_seconds(), processor_seconds(), tool->ramp > 0 };
+	int error = 0;
 
-	for (uint64_t epoch = 0; spent < tool->seconds; epoch++) {
+	for (uint64_t epoch = 0; !error && (counting.ramp || reading->seconds < tool->seconds); epoch++) {
 		struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence),
 								  .seed = seed,
 								  .epoch = epoch,
 								  .order = order,
 								  .buffer_chunks = tool->buffer_chunks };
 
-		if (weir_dataset_sequence(tool->dataset, &sequence))
-			return tool_failed();
+		error = weir_dataset_sequence(tool->dataset, &sequence);
 		do {
-			if (weir_dataset_bread(tool->dataset, tool->batch, &batch))
-				return tool_failed();
-			samples += batch.count;
-			for (uint32_t i = 0; i < batch.count; i++)
-				bytes += batch.host_lengths[i];
-			spent = tool_seconds() - begin;
-		} while (batch.count && spent < tool->seconds);
+			error = error ? error : weir_dataset_bread(tool->dataset, tool->batch, &batch);
+			if (!error)
+				count_batch(tool, &counting, &batch, reading);
+		} while (!error && batch.count && (counting.ramp || reading->seconds < tool->seconds));
 	}
-	*result = (struct peer_result){ (double)samples / spent, (double)bytes / spent,
-					(processor_seconds() - cpu) / spent };
-	return TOOL_OK;
+	reading->processor = processor_seconds() - counting.processor;
+	return error;
 }
 
-static int bench_order(struct tool *tool, uint32_t order)
+/* @bytes at @mine of each rank, in rank order; NULL after a sentence. Also waits for all ranks. */
+static void *of_all_ranks(struct tool *tool, const void *mine, size_t bytes)
 {
-	struct peer_result results[RUNS];
-	char name[64];
+	size_t *counts = calloc(tool->communicator->ranks, sizeof(*counts));
+	void *all = NULL;
 
-	for (unsigned i = 0; i < RUNS; i++) {
-		if (!tool->no_drop)
-			peer_drop_caches();
-		if (run_weir(tool, order, tool->seed + i, &results[i]))
-			return TOOL_FAILED;
+	if (!counts || tool->communicator->gather(tool->communicator, mine, bytes, &all, counts)) {
+		tool_failed();
+		all = NULL;
 	}
-	qsort(results, RUNS, sizeof(*results), by_samples);
-	snprintf(name, sizeof(name), "weir %s", weir_dataset_order_name(order));
-	print(tool, name, results[RUNS / 2]);
+	free(counts);
+	return all;
+}
+
+/* What all ranks read, in the time of the slowest; a rank that failed has said so, and fails them all. */
+static int run_weir(struct tool *tool, const struct way *way, uint64_t seed, struct peer_result *result)
+{
+	struct reading reading = { .error = 0 }, *all;
+	int error = 0;
+
+	if (!tool->no_drop && !tool->communicator->rank)
+		peer_drop_caches();
+	free(of_all_ranks(tool, &reading, sizeof(reading))); /* they begin together */
+	reading.error = read_epochs(tool, way->order, seed, &reading);
+	if (reading.error)
+		tool_failed();
+	all = of_all_ranks(tool, &reading, sizeof(reading));
+	if (!all)
+		return TOOL_FAILED;
+	*result = (struct peer_result){ 0 };
+	for (uint32_t i = 0; i < tool->communicator->ranks; i++) {
+		result->samples += (double)all[i].samples;
+		result->bytes += (double)all[i].bytes;
+		result->cores += all[i].processor;
+		result->seconds = all[i].seconds > result->seconds ? all[i].seconds : result->seconds;
+		error = all[i].error ? all[i].error : error;
+	}
+	free(all);
+	if (error)
+		return TOOL_FAILED;
+	result->samples /= result->seconds;
+	result->bytes /= result->seconds;
+	result->cores /= result->seconds;
 	return TOOL_OK;
 }
 
-static void print_stats(struct tool *tool)
+/** struct totals - counters of a rank, of all runs */
+struct totals {
+	uint64_t samples, reads, read_bytes, direct_samples, chunk_loads, evictions, peak_bytes;
+};
+
+static int sum_stats(struct tool *tool, struct totals *sum)
 {
 	struct weir_dataset_stats stats = { .size = sizeof(stats) };
+	struct totals mine, *all;
 
 	weir_dataset_stats(tool->dataset, &stats);
+	mine = (struct totals){ stats.samples,     stats.reads,     stats.read_bytes, stats.direct_samples,
+				stats.chunk_loads, stats.evictions, peak_bytes() };
+	all = of_all_ranks(tool, &mine, sizeof(mine));
+	for (uint32_t i = 0; all && i < tool->communicator->ranks; i++) {
+		sum->samples += all[i].samples;
+		sum->reads += all[i].reads;
+		sum->read_bytes += all[i].read_bytes;
+		sum->direct_samples += all[i].direct_samples;
+		sum->chunk_loads += all[i].chunk_loads;
+		sum->evictions += all[i].evictions;
+		sum->peak_bytes = all[i].peak_bytes > sum->peak_bytes ? all[i].peak_bytes : sum->peak_bytes;
+	}
+	free(all);
+	return all ? TOOL_OK : TOOL_FAILED;
+}
+
+/* Of all ranks; the memory is that of the rank that had most. */
+static int print_stats(struct tool *tool)
+{
+	struct totals sum = { 0 };
+
+	if (sum_stats(tool, &sum))
+		return TOOL_FAILED;
+	if (tool->communicator->rank)
+		return TOOL_OK;
 	if (tool->json)
 		printf("{\"what\": \"all runs\", \"samples\": %" PRIu64 ", \"reads\": %" PRIu64
 		       ", \"read_bytes\": %" PRIu64 ", \"direct_samples\": %" PRIu64
-		       ", \"chunk_loads\": %" PRIu64 ", \"evictions\": %" PRIu64 "}\n",
-		       stats.samples, stats.reads, stats.read_bytes, stats.direct_samples, stats.chunk_loads,
-		       stats.evictions);
+		       ", \"chunk_loads\": %" PRIu64 ", \"evictions\": %" PRIu64
+		       ", \"peak_rss_bytes\": %" PRIu64 "}\n",
+		       sum.samples, sum.reads, sum.read_bytes, sum.direct_samples, sum.chunk_loads,
+		       sum.evictions, sum.peak_bytes);
 	else
 		printf("  of all runs: %" PRIu64 " samples, %" PRIu64 " reads of %.1f KiB, %" PRIu64
-		       " straight to their rows, %" PRIu64 " chunks, %" PRIu64 " made room\n",
-		       stats.samples, stats.reads,
-		       stats.reads ? (double)stats.read_bytes / (double)stats.reads / 1024 : 0,
-		       stats.direct_samples, stats.chunk_loads, stats.evictions);
+		       " straight to their rows, %" PRIu64 " chunks, %" PRIu64
+		       " made room; %.1f MiB of memory at most\n",
+		       sum.samples, sum.reads,
+		       sum.reads ? (double)sum.read_bytes / (double)sum.reads / 1024 : 0, sum.direct_samples,
+		       sum.chunk_loads, sum.evictions, (double)sum.peak_bytes / (1 << 20));
+	return TOOL_OK;
 }
 
 /* Names of some samples, in random order. */
@@ -157,34 +285,46 @@ static int bench_lookup(struct tool *tool)
 	return TOOL_OK;
 }
 
-static int bench_peers(struct tool *tool)
+/* The file behind the first storage. */
+static void stored_path(const struct tool *tool, char *path)
+{
+	snprintf(path, PATH_BYTES, "%.*s", (int)strcspn(tool->operands[0] + 5, "?"), tool->operands[0] + 5);
+}
+
+static int run_limit(struct tool *tool, const struct way *way, uint64_t seed, struct peer_result *result)
+{
+	char path[PATH_BYTES];
+
+	(void)way;
+	(void)seed;
+	stored_path(tool, path);
+	if (peer_limit(path, 256 << 10, tool->depth, tool->seconds, result))
+		return TOOL_FAILED;
+	result->samples = 0; /* its reads are none */
+	return TOOL_OK;
+}
+
+static int run_packed(struct tool *tool, const struct way *way, uint64_t seed, struct peer_result *result)
+{
+	char path[PATH_BYTES];
+
+	(void)way;
+	stored_path(tool, path);
+	return peer_packed(tool, path, tool->depth, seed, tool->seconds, result);
+}
+
+static int run_files(struct tool *tool, const struct way *way, uint64_t seed, struct peer_result *result)
+{
+	return peer_files(tool->peers, way->threads, seed, tool->seconds, false, result);
+}
+
+static int bench_open(struct tool *tool)
 {
 	struct peer_result result;
-	char name[64], path[4096];
 	double one;
 
-	if (strncmp(tool->operands[0], "file:", 5) == 0) {
-		snprintf(path, sizeof(path), "%.*s", (int)strcspn(tool->operands[0] + 5, "?"),
-			 tool->operands[0] + 5);
-		if (peer_limit(path, 256 << 10, tool->depth, tool->seconds, &result))
-			return TOOL_FAILED;
-		print(tool, "io_uring, 256 KiB in order (limit)",
-		      (struct peer_result){ 0, result.bytes, result.cores });
-		if (peer_packed(tool, path, tool->depth, tool->seconds, &result))
-			return TOOL_FAILED;
-		snprintf(name, sizeof(name), "packed file, io_uring, depth %u", tool->depth);
-		print(tool, name, result);
-	}
-	if (!tool->peers)
-		return TOOL_OK;
-	if (peer_files(tool->peers, 1, tool->seed, tool->seconds, false, &result))
-		return TOOL_FAILED;
-	print(tool, "files, open + pread, 1 thread", result);
-	if (peer_files(tool->peers, tool->threads, tool->seed, tool->seconds, false, &result))
-		return TOOL_FAILED;
-	snprintf(name, sizeof(name), "files, open + pread, %u threads", tool->threads);
-	print(tool, name, result);
-	if (peer_files(tool->peers, 1, tool->seed, tool->seconds, true, &result))
+	if (peer_files(tool->peers, 1, tool->seed, ALL_NAMES_SECONDS, true, &result) || /* not counted */
+	    peer_files(tool->peers, 1, tool->seed, tool->seconds, true, &result))
 		return TOOL_FAILED;
 	one = result.samples > 0 ? 1e9 / result.samples : 0;
 	if (tool->json)
@@ -194,15 +334,65 @@ static int bench_peers(struct tool *tool)
 	return TOOL_OK;
 }
 
+static bool wanted(const struct tool *tool, uint32_t part)
+{
+	return !tool->parts || tool->parts & part;
+}
+
+static bool alone(const struct tool *tool)
+{
+	return tool->communicator->ranks == 1;
+}
+
+/* What is to be measured, in the order of a round. Return: how many. */
+static unsigned choose_ways(const struct tool *tool, struct way *ways)
+{
+	bool file = strncmp(tool->operands[0], "file:", 5) == 0,
+	     peers = wanted(tool, TOOL_PEERS) && alone(tool);
+	unsigned count = 0;
+
+	for (uint32_t order = 0; weir_dataset_order_name(order); order++) {
+		if (!wanted(tool, TOOL_ORDERS) || (!tool->all_orders && order != tool->order))
+			continue;
+		ways[count] = (struct way){ .run = run_weir, .order = order };
+		snprintf(ways[count++].name, sizeof(ways->name), "weir %s", weir_dataset_order_name(order));
+	}
+	if (peers && file) {
+		ways[count++] = (struct way){ "io_uring, 256 KiB in order (limit)", .run = run_limit };
+		ways[count] = (struct way){ .run = run_packed };
+		snprintf(ways[count++].name, sizeof(ways->name), "packed file, io_uring, depth %u",
+			 tool->depth);
+	}
+	if (peers && tool->peers) {
+		ways[count++] =
+			(struct way){ "files, open + pread, 1 thread", .run = run_files, .threads = 1 };
+		ways[count] = (struct way){ .run = run_files, .threads = tool->threads };
+		snprintf(ways[count++].name, sizeof(ways->name), "files, open + pread, %u threads",
+			 tool->threads);
+	}
+	return count;
+}
+
+/* Ways take turns, so that all of them meet what else the machine does. */
 int tool_bench(struct tool *tool)
 {
+	struct way ways[MOST_WAYS];
+	unsigned count;
+
 	if (!tool_mount(tool))
 		return TOOL_FAILED;
-	for (uint32_t order = 0; weir_dataset_order_name(order); order++)
-		if ((tool->all_orders || order == tool->order) && bench_order(tool, order))
-			return TOOL_FAILED;
-	print_stats(tool);
+	count = choose_ways(tool, ways);
+	for (uint32_t i = 0; i < tool->runs; i++)
+		for (unsigned way = 0; way < count; way++)
+			if (ways[way].run(tool, &ways[way], tool->seed + i, &ways[way].results[i]))
+				return TOOL_FAILED;
+	for (unsigned way = 0; way < count && !tool->communicator->rank; way++)
+		print(tool, &ways[way]);
+	if (wanted(tool, TOOL_ORDERS) && print_stats(tool))
+		return TOOL_FAILED;
+	if (!wanted(tool, TOOL_LOOKUP) || !alone(tool))
+		return TOOL_OK;
 	if (bench_lookup(tool))
 		return TOOL_FAILED;
-	return bench_peers(tool);
+	return tool->peers ? bench_open(tool) : TOOL_OK;
 }

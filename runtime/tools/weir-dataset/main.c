@@ -135,6 +135,7 @@ static struct tool tool = { .context_name = "cpu",
 			    .batch = 256,
 			    .threads = 8,
 			    .seconds = 3,
+			    .runs = 3,
 			    .depth = 64,
 			    .all_orders = true };
 
@@ -167,6 +168,26 @@ static int take_order(void *to, const char *text)
 		if (strcmp(weir_dataset_order_name(tool.order), text) == 0)
 			return 0;
 	return -EINVAL;
+}
+
+/* "orders,lookup" */
+static int take_parts(void *to, const char *text)
+{
+	static const char *const names[] = { "orders", "lookup", "peers" };
+
+	(void)to;
+	for (tool.parts = 0; *text; text += strcspn(text, ","), text += *text == ',') {
+		uint32_t part = 0;
+
+		for (unsigned i = 0; i < 3; i++)
+			if (strcspn(text, ",") == strlen(names[i]) &&
+			    strncmp(text, names[i], strlen(names[i])) == 0)
+				part = 1u << i;
+		if (!part)
+			return -EINVAL;
+		tool.parts |= part;
+	}
+	return tool.parts ? 0 : -EINVAL;
 }
 
 static const struct tool_option options[] = {
@@ -205,6 +226,13 @@ static const struct tool_option options[] = {
 	{ "peers", "FOLDER", TOOL_TEXT, &tool.peers, 0, 0, "bench: the same samples as files", NULL, NULL },
 	{ "no-drop", NULL, TOOL_FLAG, &tool.no_drop, 0, 0, "bench: leave the page cache as it is", NULL,
 	  NULL },
+	{ "ramp", "SECONDS", TOOL_BYTES_U32, &tool.ramp, 0, 0,
+	  "bench: of each run, before an order's samples count (0)", NULL, NULL },
+	{ "parts", "LIST", TOOL_PARSED, &(struct tool_parser){ take_parts, NULL }, 0, 0,
+	  "bench: of orders,lookup,peers those to measure (all; ranks: orders)",
+	  "it is a list of orders, lookup and peers, with commas", NULL },
+	{ "runs", "N", TOOL_BYTES_U32, &tool.runs, 1, 15,
+	  "bench: of each way to read, in turns; the median is printed (3)", NULL, NULL },
 	{ "seconds", "N", TOOL_BYTES_U32, &tool.seconds, 1, 0, "bench: of each run (3)", NULL, NULL },
 	{ "plot", "FILE", TOOL_TEXT, &tool.plot, 0, 0, "order: positions as a picture", NULL, NULL },
 	{ "json", NULL, TOOL_FLAG, &tool.json, 0, 0, "bench: a JSON object on each line", NULL, NULL },

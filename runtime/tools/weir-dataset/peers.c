@@ -129,7 +129,7 @@ int peer_files(const char *folder, uint32_t threads, uint64_t seed, double secon
 		pthread_join(ids[i], NULL);
 	seconds = tool_seconds() - begin;
 	*result = (struct peer_result){ (double)files.samples / seconds, (double)files.bytes / seconds,
-					(processor_seconds() - cpu) / seconds };
+					(processor_seconds() - cpu) / seconds, seconds };
 	for (size_t i = 0; i < files.count; i++)
 		free(files.names[i]);
 	free(files.names);
@@ -202,7 +202,7 @@ static int run_ring(int file, uint32_t depth, double seconds, struct reads *read
 	}
 	seconds = tool_seconds() - begin;
 	*result = (struct peer_result){ (double)done / seconds, (double)total / seconds,
-					(processor_seconds() - cpu) / seconds };
+					(processor_seconds() - cpu) / seconds, seconds };
 	io_uring_queue_exit(&ring); /* cancels what is under way, and waits */
 	close(file);
 	free(memory);
@@ -210,11 +210,11 @@ static int run_ring(int file, uint32_t depth, double seconds, struct reads *read
 		      : TOOL_OK;
 }
 
-int peer_packed(struct tool *tool, const char *path, uint32_t depth, double seconds,
+int peer_packed(struct tool *tool, const char *path, uint32_t depth, uint64_t seed, double seconds,
 		struct peer_result *result)
 {
 	struct weir_dataset_info info = { .size = sizeof(info) };
-	struct reads reads = { .tool = tool, .state = tool->seed };
+	struct reads reads = { .tool = tool, .state = seed };
 	int file = open(path, O_RDONLY | O_DIRECT);
 
 	if (file < 0 || weir_dataset_info(tool->dataset, &info))

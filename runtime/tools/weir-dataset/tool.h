@@ -12,12 +12,15 @@
 
 enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_MOST_STORAGES = 256 };
 
+/** enum tool_part - what bench measures; ranks measure the orders alone */
+enum tool_part { TOOL_ORDERS = 1, TOOL_LOOKUP = 2, TOOL_PEERS = 4 };
+
 /** struct tool - the command line, and what is open */
 struct tool {
 	const char *context_name, *format, *manifest, *as, *plot, *peers;
 	uint64_t samples, least_bytes, most_bytes, classes, seed, epochs, cache_bytes;
 	uint32_t chunk_bytes, row_bytes, batch, order, buffer_chunks, threads, depth, lookup, batches,
-		seconds;
+		seconds, runs, ramp, parts;
 	bool checks, all_orders, no_drop, json;
 	char **operands;
 	int operand_count;
@@ -47,9 +50,9 @@ void tool_close(struct tool *tool);
 int tool_progress(void *user, uint64_t done, uint64_t total);
 double tool_seconds(void);
 
-/** struct peer_result - samples and bytes per second of one way to read */
+/** struct peer_result - samples and bytes per second of one way to read, cores used, and the time it took */
 struct peer_result {
-	double samples, bytes, cores;
+	double samples, bytes, cores, seconds;
 };
 
 /** peer_files() - open, pread, close of every file below @folder in random order, by @threads; lookups: open
@@ -58,7 +61,7 @@ int peer_files(const char *folder, uint32_t threads, uint64_t seed, double secon
 	       struct peer_result *result);
 /** peer_packed() - random reads of the mounted samples from the packed file @path, O_DIRECT, io_uring at
  * @depth */
-int peer_packed(struct tool *tool, const char *path, uint32_t depth, double seconds,
+int peer_packed(struct tool *tool, const char *path, uint32_t depth, uint64_t seed, double seconds,
 		struct peer_result *result);
 /** peer_limit() - chunks of the file in order, likewise: what the storage can do */
 int peer_limit(const char *path, uint64_t chunk, uint32_t depth, double seconds, struct peer_result *result);
