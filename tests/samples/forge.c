@@ -3,9 +3,10 @@
  * forge.c: results that are wrong, whoever made them: to be loaded before a program that verifies its own.
  *
  * FORGE says how: zero, all of a result is zeros; first or last, that word
- * of it is another one; end, its last four bytes are; idle, the
+ * of it is another one; end, its last four bytes are; byte, its byte FORGE_AT is; idle, the
  * kernel FORGE_KERNEL does nothing. FORGE_OF says which results: copy, what weir_copy_from_device() brings;
  * read, what weir_storage_read() does. Small ones stay: they are counters, by which a program goes on.
+ * FORGE_ONLY: the number of the only one, from 0 on.
  */
 #include <dlfcn.h>
 #include <stdint.h>
@@ -29,14 +30,20 @@ static int is(const char *variable, const char *value)
 
 static void forge(const char *what, void *result, size_t bytes)
 {
+	static long number; /* of the next result */
+	const char *only = getenv("FORGE_ONLY");
 	uint64_t word;
 
 	if (bytes < LEAST_BYTES || !is("FORGE_OF", what))
+		return;
+	if (only && strtol(only, NULL, 10) != number++)
 		return;
 	if (is("FORGE", "zero"))
 		memset(result, 0, bytes);
 	if (is("FORGE", "end"))
 		((char *)result)[bytes - 3] ^= 0x10;
+	if (is("FORGE", "byte") && getenv("FORGE_AT"))
+		((char *)result)[strtoul(getenv("FORGE_AT"), NULL, 10) % bytes] ^= 0x10;
 	if (!is("FORGE", "first") && !is("FORGE", "last"))
 		return;
 	if (is("FORGE", "last"))

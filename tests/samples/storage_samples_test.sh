@@ -1,0 +1,294 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# weir-resize, weir-matmul and weir-checkpoint: what they make is right by their own verification and by others'; that finds each kind of
+# wrong result; bad input gets one clear sentence; a checkpoint that is interrupted leaves the one before.
+# usage: storage_samples_test.sh SAMPLES [FORGE]    the build's folder of samples; forge.c, as a library
+set -u
+export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
+samples=$1 forge=${2-}
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d -p .)
+trap 'rm -rf "$dir"' EXIT
+count=0
+
+run() { local sample=$1; shift; timeout 300 "$samples/$sample/weir-$sample" "$@"; }
+
+say() { # say GOOD NAME OUTPUT
+  count=$((count + 1))
+  if [ "$1" = 0 ]; then printf 'ok %d - %s\n' "$count" "$2"; else
+    printf 'not ok %d - %s\n' "$count" "$2"; printf '%s\n' "${3-}" | sed 's/^/# /'
+  fi
+}
+
+# WEIR_TEST_CASES is a pattern of the cases to run.
+chosen() {
+  # shellcheck disable=SC2053
+  [[ -z ${WEIR_TEST_CASES-} || $1 == $WEIR_TEST_CASES ]]
+}
+
+check() { # check NAME WORDS SAMPLE ARGUMENTS...: succeeds, verified, and the JSON has WORDS
+  local name="$3: $1" words=$2 sample=$3 output; shift 3
+  chosen "$name" || return 0
+  case " $* " in *' --wave '*) [ "$WEIR_BACKEND" = cpu ] || return 0 ;; esac # only the cpu's waves have a choice
+  output=$(run "$sample" "$@" --verify --json 2>&1) && grep -q '"verified": true' <<<"$output" && grep -qE -- "$words" <<<"$output"
+  say $? "$name (/$words/)" "$output"
+}
+
+also() { # also NAME COMMAND...: succeeds
+  local name=$1 output; shift
+  chosen "$name" || return 0
+  output=$("$@" 2>&1)
+  say $? "$name" "$output"
+}
+
+refuse() { # refuse NAME STATUS WORDS SAMPLE ARGUMENTS...: exit status and one line with WORDS
+  local name="$4 refuses: $1" status=$2 words=$3 sample=$4 output rc; shift 4
+  chosen "$name" || return 0
+  output=$(run "$sample" "$@" 2>&1 >/dev/null); rc=$?
+  [ "$rc" = "$status" ] && grep -qE -- "$words" <<<"$output" && [ "$(wc -l <<<"$output")" = 1 ]
+  say $? "$name (status $rc, $status and /$words/ expected)" "$output"
+}
+
+found() { # found NAME HOW SAMPLE ARGUMENTS...: a result that is wrong, by the variables HOW of forge.c, is found
+  local name="$3 finds: $1" how=$2 sample=$3 output rc; shift 3
+  [ -n "$forge" ] && chosen "$name" || return 0
+  # shellcheck disable=SC2086
+  output=$(env LD_PRELOAD="$forge" $how timeout 300 "$samples/$sample/weir-$sample" "$@" --verify --runs 1 2>&1 >/dev/null); rc=$?
+  [ "$rc" = 1 ] && grep -q 'WRONG' <<<"$output"
+  say $? "$name (status $rc, 1 and WRONG expected)" "$output"
+}
+
+# Resize. Tiles hold many images, or parts of one; blocks begin within pixels.
+from() { printf -- '--from %s --to %s --images %s --runs 1' "$1" "$2" "$3"; }
+check 'smaller' '"to_bytes": 460800' resize virt:2M virt:1M $(from 100x75 64x48 50) --plain
+check 'larger' '"images": 11,' resize virt:1M virt:4M $(from 100x75 333x201 11) --plain
+check 'the same size' '"bytes_read": 1305088' resize virt:2M virt:2M $(from 128x100 128x100 32)
+check 'one pixel from many, many from one' '"to_bytes": 3000' resize virt:4M virt:4M $(from 31x33 1x1 1000)
+check 'many pixels from one' '"images": 40,' resize virt:1M virt:4M $(from 1x1 63x65 40)
+check 'wide to high' '"verified"' resize virt:1M virt:4M $(from 300x2 2x300 100)
+check 'tiles within an image' '"tile_bytes": 4096' resize 'virt:1M?block=512' 'virt:4M?block=4096' $(from 40x50 170x190 7) --tile 4K --plain
+check 'three waves, depth 2, one queue' '"waves": 3,' resize virt:2M virt:1M $(from 100x75 64x48 50) --waves 3 --depth 2 --queues 1
+check 'wave 32' '"verified"' resize virt:2M virt:1M $(from 37x31 25x23 500) --wave 32 --plain
+check 'wave 4, other blocks' '"verified"' resize 'virt:2M?block=4096' 'virt:1M?block=512' $(from 37x31 5x3 500) --wave 4
+check 'lanes move the data' '"verified"' resize 'virt:2M?mover=pull' 'virt:1M?mover=pull' $(from 100x75 64x48 50)
+check 'several runs' '"runs": 3,' resize virt:2M virt:1M --from 100x75 --to 64x48 --images 20 --runs 3
+head -c 98304 /dev/urandom >"$dir/raw"
+truncate -s 2400 "$dir/small"
+check 'raw images of a file, to a file that ends within a block' '"images": 8,' resize "file:$dir/raw" "file:$dir/small" --from 64x64 --to 10x10 --runs 1 --plain
+also 'resize: the file keeps its size' test "$(stat -c %s "$dir/small")" = 2400
+# The same images by another program, which knows nothing of tiles.
+cat >"$dir/resize.py" <<'END'
+import sys
+W, H, w, h, n = map(int, sys.argv[1:6])
+a, b = open(sys.argv[6], "rb").read(), open(sys.argv[7], "rb").read()
+def axis(x, big, small):
+    place = max(0, (2 * x + 1) * big - small)
+    whole, rest = divmod(place, 2 * small)
+    return whole, min(whole + 1, big - 1), rest * 2048 // (2 * small)
+for i in range(n):
+    image = a[i * W * H * 3:]
+    for y in range(h):
+        top, below, fy = axis(y, H, h)
+        for x in range(w):
+            left, right, fx = axis(x, W, w)
+            for c in range(3):
+                at = lambda r, q: image[(r * W + q) * 3 + c]
+                value = (at(top, left) * (2048 - fx) + at(top, right) * fx) * (2048 - fy) + (at(below, left) * (2048 - fx) + at(below, right) * fx) * fy
+                assert b[((i * h + y) * w + x) * 3 + c] == (value + (1 << 21)) // (1 << 22), (i, y, x, c)
+END
+also 'resize: another program comes to the same' python3 "$dir/resize.py" 64 64 10 10 8 "$dir/raw" "$dir/small"
+if run resize virt:1M virt:1M $(from 64x64 8x8 2) --make 2>&1 | grep -q 'needs libjpeg-turbo'; then
+  say 0 'resize: pictures out of JPEG files # SKIP this build has no libjpeg-turbo'
+else
+  check 'pictures out of JPEG files' '"jpeg_bytes": [1-9][0-9]{4}' resize virt:2M virt:1M $(from 100x75 64x48 50) --make --plain
+fi
+refuse 'no storage' 2 'give two storages' resize --from 2x2 --to 2x2
+refuse 'one storage' 2 'give two storages' resize virt:1M --from 2x2 --to 2x2
+refuse 'three storages' 2 'give two storages' resize virt:1M virt:1M virt:1M --from 2x2 --to 2x2
+refuse 'one storage twice' 2 'same storage' resize "file:$dir/raw" "file:$dir/raw" --from 2x2 --to 2x2
+refuse 'no size' 2 '--from and --to' resize virt:1M virt:1M --from 2x2
+refuse 'half a size' 2 'WIDTHxHEIGHT' resize virt:1M virt:1M --from 2 --to 2x2
+refuse 'no pixels' 2 'WIDTHxHEIGHT' resize virt:1M virt:1M --from 2x0 --to 2x2
+refuse 'more pixels than there may be' 2 '1 to 16384' resize virt:1M virt:1M --from 2x16385 --to 2x2
+refuse 'more images than there are' 1 'no room for 9 images of 64x64' resize "file:$dir/raw" virt:1M $(from 64x64 2x2 9)
+refuse 'no room for what is made' 1 'virt:64K has 65536 bytes: no room for 8 images' resize "file:$dir/raw" virt:64K $(from 64x64 100x100 8)
+refuse 'a missing file' 1 'nothing' resize "file:$dir/nothing" virt:1M $(from 64x64 2x2 1)
+refuse 'a tile of three blocks' 2 'power of two' resize virt:1M virt:1M $(from 64x64 2x2 1) --tile 12K
+refuse 'a read that fails' 1 'a command of a lane to .*failed' resize 'virt:1M?fault=status:code=0x281:op=read:after=2' virt:1M $(from 64x64 64x64 64)
+refuse 'a write that fails' 1 'a command of a lane to .*failed' resize virt:1M 'virt:1M?fault=status:code=0x280:op=write:after=2' $(from 64x64 64x64 64)
+# Images are whole blocks here, so that what is forged is theirs.
+small=(resize virt:1M virt:1M --from 128x32 --to 64x64 --images 3)
+found 'nothing made' 'FORGE=idle FORGE_KERNEL=resize' "${small[@]}"
+found 'nothing made in plain memory' 'FORGE=idle FORGE_KERNEL=resize_plain' "${small[@]}" --plain
+for how in zero first last end; do
+  for image in 0 1 2; do found "$how of image $image" "FORGE=$how FORGE_OF=read FORGE_ONLY=$((2 * image + 1))" "${small[@]}"; done
+  found "$how of the input's image 1" "FORGE=$how FORGE_OF=read FORGE_ONLY=2" resize virt:1M virt:1M --from 128x32 --to 1x1 --images 3
+  found "$how of all in plain memory" "FORGE=$how FORGE_OF=copy" "${small[@]}" --plain
+done
+for at in 1 2 5000 12287; do # other bytes of a pixel than its first
+  found "byte $at of image 1" "FORGE=byte FORGE_AT=$at FORGE_OF=read FORGE_ONLY=3" "${small[@]}"
+  found "byte $at in plain memory" "FORGE=byte FORGE_AT=$at FORGE_OF=copy" "${small[@]}" --plain
+done
+
+# Matrices. A panel and a slice of 32 rows are the least.
+check 'square, a quarter of it in memory' '"bytes_written": 262144' matmul virt:1M --size 256 --plain
+check 'the least memory: B is read for every 32 rows' '"bytes_read": 589824' matmul virt:1M --rows 128 --inner 128 --columns 256 --memory 112K --runs 1
+check 'all in memory: everything is read once' '"bytes_read": 196608' matmul virt:1M --rows 128 --inner 128 --columns 256 --memory 4M --runs 1
+check 'rows and slices that do not come out even' '"panel_rows": 128,' matmul virt:4M --rows 160 --inner 160 --columns 96 --memory 200000 --runs 2 --plain
+check 'a column of tiles' '"columns": 32,' matmul virt:4M --rows 32 --inner 1024 --columns 32 --runs 1 --plain
+check 'short sums' '"inner": 32,' matmul virt:4M --rows 512 --inner 32 --columns 320 --runs 1 --plain
+check 'wave 32, depth 2, one queue' '"verified"' matmul 'virt:1M?block=4096' --size 160 --wave 32 --depth 2 --queues 1 --runs 1 --plain
+check 'wave 4, two waves' '"waves": 2,' matmul 'virt:1M?block=512' --size 96 --wave 4 --waves 2 --runs 1
+check 'many commands for a lane' '"commands": 48' matmul 'virt:1M?mdts=8K' --size 128 --waves 1 --runs 1
+check 'lanes move the data' '"verified"' matmul 'virt:1M?mover=pull' --size 160 --runs 1
+truncate -s 300000 "$dir/matrices"
+check 'a file' '"commands": [1-9]' matmul "file:$dir/matrices" --size 128 --runs 2
+cat >"$dir/matmul.py" <<'END'
+import sys, numpy
+a, b, c = numpy.fromfile(sys.argv[1], "<f4", 3 * 128 * 128).reshape(3, 128, 128).astype("f8")
+assert numpy.count_nonzero(a) > 10000 and abs(a).max() == 15 and (a @ b == c).all()
+END
+if python3 -c 'import numpy' 2>/dev/null; then
+  also 'matmul: another program comes to the same' python3 "$dir/matmul.py" "$dir/matrices"
+else
+  say 0 'matmul: another program comes to the same # SKIP python has no numpy'
+fi
+refuse 'no storage' 2 'give one storage' matmul --size 32
+refuse 'a size between tiles' 2 'multiples of 32' matmul virt:1M --size 100
+refuse 'sums too long to be exact' 2 'from 32 to 65536' matmul virt:1M --inner 65568
+refuse 'a storage too small' 1 'the matrices have 3145728 bytes, and virt:1M has 1048576' matmul virt:1M
+refuse 'memory for nothing' 1 'need 262144 at least' matmul virt:4M --memory 64K
+refuse 'a storage not to be written' 1 'read-only' matmul "file:$dir/matrices?ro=1" --size 64
+refuse 'a read that fails' 1 'a command of a lane to .*failed' matmul 'virt:4M?fault=status:code=0x281:op=read:after=2' --runs 1
+refuse 'a write that fails' 1 'a command of a lane to .*failed' matmul 'virt:1M?fault=status:code=0x280:op=write:lba=1024-1100' --size 256 --runs 1
+small=(matmul 'virt:1M?block=512' --size 128) # a row is a block
+found 'nothing made' 'FORGE=idle FORGE_KERNEL=matmul_step' "${small[@]}"
+found 'nothing made in plain memory' 'FORGE=idle FORGE_KERNEL=matmul_plain' "${small[@]}" --plain
+for how in zero first last end; do
+  for row in 0 127 128 255; do found "$how of row $row of A and B" "FORGE=$how FORGE_OF=read FORGE_ONLY=$row" "${small[@]}"; done
+  for row in 0 1 17 90 126 127; do found "$how of row $row" "FORGE=$how FORGE_OF=read FORGE_ONLY=$((256 + row))" "${small[@]}"; done
+  found "$how of a row in plain memory" "FORGE=$how FORGE_OF=copy FORGE_ONLY=9" "${small[@]}" --plain
+done
+for at in 2 255 510; do
+  found "byte $at of row 33" "FORGE=byte FORGE_AT=$at FORGE_OF=read FORGE_ONLY=$((256 + 33))" "${small[@]}"
+  found "byte $at of a row of B" "FORGE=byte FORGE_AT=$at FORGE_OF=read FORGE_ONLY=200" "${small[@]}"
+done
+
+# Checkpoints.
+model='--layers 2 --width 64 --vocabulary 501 --positions 32'
+check 'a small model' '"tensors": 28,' checkpoint virt:3M $model --plain
+check 'as many numbers as GPT-2 has tensors' '"tensors": 148,' checkpoint virt:3M --width 8 --vocabulary 257 --positions 16 --runs 1
+check 'with the moments' '"tensors": 84,' checkpoint virt:8M $model --optimizer --runs 1 --plain
+check 'what is written is the data, a header and two records' '"bytes_written": 549376,' checkpoint virt:3M $model --runs 2
+check 'what is read is the data' '"bytes_read": 537088,' checkpoint virt:3M $model --runs 2
+check 'wave 32, other blocks' '"verified"' checkpoint 'virt:3M?block=512' $model --wave 32 --runs 1 --plain
+check 'wave 4, one wave, depth 2' '"step": 2,' checkpoint 'virt:3M?block=4096' $model --wave 4 --waves 1 --depth 2 --queues 1 --runs 2
+check 'lanes move the data' '"verified"' checkpoint 'virt:3M?mover=pull' $model --runs 1
+check 'tensors shorter than a block' '"tensors": 16,' checkpoint virt:64K --layers 1 --width 4 --vocabulary 5 --positions 3 --runs 3
+file=$dir/checkpoints
+truncate -s 1200000 "$file"
+check 'a file' '"step": 3,' checkpoint "file:$file" $model
+check 'another process loads it' '"step": 3,' checkpoint "file:$file?ro=1" $model --load --runs 1 --output "$dir/model.safetensors"
+refuse 'another model to verify with' 1 'WRONG DATA: on storage, the header is not that of this model' checkpoint "file:$file" --load --verify --layers 1 --width 64
+refuse 'other numbers to verify with' 1 'WRONG DATA: on storage, number 0' checkpoint "file:$file" $model --load --verify --seed 2
+refuse 'no storage' 2 'give one storage' checkpoint --load
+refuse 'a width of no whole units' 2 'multiple of 4' checkpoint virt:1M --width 6
+refuse 'a storage too small' 1 'two checkpoints of this model need 1097728' checkpoint virt:1M $model
+refuse 'no checkpoint' 1 'virt:3M has no checkpoint' checkpoint virt:3M --load
+refuse 'a storage not to be written' 1 'read-only' checkpoint "file:$file?ro=1" $model
+refuse 'an output that cannot be' 1 'cannot write /dev/full: No space left' checkpoint "file:$file" $model --load --output /dev/full
+refuse 'a write that fails' 1 'a command of a lane to .*failed' checkpoint 'virt:3M?fault=status:code=0x280:op=write:after=4' $model
+refuse 'a read that fails' 1 'a command of a lane to .*failed' checkpoint 'virt:3M?fault=status:code=0x281:op=read:lba=100-110' $model
+also 'checkpoint: another reader has the numbers of --output' python3 "$here/safetensors_reader.py" "$dir/model.safetensors" 0 28
+in_place() {
+  local first
+  first=$(run checkpoint "file:$file" $model --load --json | sed -n 's/.*"first_byte": \([0-9]*\).*/\1/p')
+  python3 "$here/safetensors_reader.py" "$file" "${first:-none}" 28
+}
+also 'checkpoint: and those that lie in the storage' in_place
+small=(checkpoint virt:512K --layers 1 --width 64 --vocabulary 13 --positions 4) # data of whole pages, tensors of 256 bytes at least
+found 'nothing saved' 'FORGE=idle FORGE_KERNEL=checkpoint_save' "${small[@]}"
+found 'nothing loaded' 'FORGE=idle FORGE_KERNEL=checkpoint_load' "${small[@]}"
+found 'no numbers' 'FORGE=idle FORGE_KERNEL=checkpoint_fill' "${small[@]}"
+found 'nothing gathered in plain memory' 'FORGE=idle FORGE_KERNEL=checkpoint_load' "${small[@]}" --plain
+for how in zero first last end; do
+  # Reads: two records; then after the save record, header, record; then the data.
+  found "$how of the data on storage" "FORGE=$how FORGE_OF=read FORGE_ONLY=5" "${small[@]}"
+  for tensor in 0 2 9 15; do found "$how of tensor $tensor in device memory" "FORGE=$how FORGE_OF=copy FORGE_ONLY=$tensor" "${small[@]}"; done
+done
+
+chosen 'checkpoint: interrupted' || { echo "1..$count"; exit; }
+for at in 1 65537 204799; do found "byte $at of the data on storage" "FORGE=byte FORGE_AT=$at FORGE_OF=read FORGE_ONLY=5" "${small[@]}"; done
+
+# Of the two checkpoints the newer one counts, if it is whole.
+save() { run checkpoint "file:$file$1" $model --runs 1 2>&1; }
+step() { run checkpoint "file:$file" $model --load --verify --runs 1 --json 2>&1 | sed -n 's/.*"step": \([0-9]*\).*/\1/p'; }
+damage() { cp "$dir/kept" "$file"; printf '\377' | dd of="$file" bs=1 seek="$1" conv=notrunc status=none; }
+truncate -s 0 "$file"; truncate -s 1200000 "$file"
+save '' >/dev/null; save '' >/dev/null
+cp "$file" "$dir/kept" # step 1 in slot 0, step 2 from byte 598016 on
+slot=598016
+[ "$(step)" = 2 ]
+say $? 'checkpoint: two are there, the newer one counts'
+for byte in 0 8 16 24 32 40 48; do
+  damage $((slot + byte))
+  [ "$(step)" = 1 ]
+  say $? "checkpoint: a record whose byte $byte is damaged is none"
+done
+damage $((slot + 4096 + 300))
+[ "$(step)" = 1 ]
+say $? 'checkpoint: one whose header is damaged is none'
+damage $((slot + 4096 + 8192 + 300000))
+refuse 'damaged data' 1 'WRONG DATA: the checkpoint of step 2' checkpoint "file:$file" --load
+damage 300000
+[ "$(step)" = 2 ]
+say $? 'checkpoint: damage to the older one does not matter'
+
+# Interrupted after each command of a save: the one before is there, or the new one once its record is written.
+whole=
+for after in $(seq 3 21); do
+  cp "$dir/kept" "$file"
+  output=$(save "?fault=gone:after=$after")
+  now=$(step)
+  [ "$now" = 3 ] && : "${whole:=$after}"
+  case $now in 2) [ -z "$whole" ] ;; 3) ;; *) false ;; esac
+  say $? "checkpoint: pulled out after $after commands, step ${now:-none} is there" "$output"
+done
+[ "${whole:-0}" -ge 18 ]
+say $? "checkpoint: the new one counts from its record on (${whole:-never} commands)"
+# Killed with writes under way, as the trace counts them.
+for writes in 2 5 9; do
+  cp "$dir/kept" "$file"
+  : >"$dir/trace"
+  "$samples/checkpoint/weir-checkpoint" "file:$file?lat_us=100000&trace=$dir/trace" $model --waves 2 --runs 1 >/dev/null 2>&1 &
+  pid=$!
+  until [ "$(grep -c 'begin .* write' "$dir/trace" 2>/dev/null)" -ge $writes ] || ! kill -0 $pid 2>/dev/null; do sleep 0.02; done
+  kill -KILL $pid; { wait $pid; } 2>/dev/null
+  [ $? = 137 ] && [ "$(step)" = 2 ] && [ "$(save '' >/dev/null; step)" = 3 ]
+  say $? "checkpoint: killed at write $writes, the one before is there, and the next save is step 3"
+done
+# What is durable before what.
+cp "$dir/kept" "$file"
+save "?trace=$dir/trace.order" >/dev/null
+output=$(python3 - "$dir/trace.order" 2>&1 <<'END'
+import sys
+open_, done = {}, []
+for line in open(sys.argv[1]):
+    words = line.split()
+    if words[0] == "begin":
+        open_[words[1]] = words[2:]
+        if words[2] == "flush":
+            assert len(open_) == 1, "a flush with commands under way"
+        done.append(words[2:])
+    else:
+        del open_[words[1]]
+kinds = [(what, int(at)) for what, at, *_ in done if what != "read"]
+first, last = kinds.index(("write", 0)), len(kinds) - 1 - kinds[::-1].index(("write", 0))
+assert first == 0 and kinds[1][0] == "flush", kinds[:3]
+assert kinds[last - 1][0] == "flush" and kinds[last + 1][0] == "flush", kinds[last - 2:]
+between = [at for what, at in kinds[2:last - 1]]
+assert len(between) >= 9 and min(between) == 4096 and all(what == "write" for what, at in kinds[2:last - 1]), kinds
+END
+)
+say $? 'checkpoint: the old record is cleared, the data is durable before the record, and that at the end' "$output"
+echo "1..$count"
