@@ -161,6 +161,15 @@ static bool next_read(struct reads *reads, uint64_t *offset, uint64_t *bytes)
 	return true;
 }
 
+/* The kernel writes to the buffers of reads that are under way, and io_uring_queue_exit() waits for none. */
+static void await_reads(struct io_uring *ring, unsigned under_way)
+{
+	struct io_uring_cqe *cqe;
+
+	for (; under_way && io_uring_wait_cqe(ring, &cqe) == 0; under_way--)
+		io_uring_cqe_seen(ring, cqe);
+}
+
 static int run_ring(int file, uint32_t depth, double seconds, struct reads *reads, struct peer_result *result)
 {
 	unsigned char *memory = aligned_alloc(ALIGN, (size_t)depth * (reads->chunk + 2 * ALIGN));
@@ -203,7 +212,8 @@ static int run_ring(int file, uint32_t depth, double seconds, struct reads *read
 	seconds = tool_seconds() - begin;
 	*result = (struct peer_result){ (double)done / seconds, (double)total / seconds,
 					(processor_seconds() - cpu) / seconds, seconds };
-	io_uring_queue_exit(&ring); /* cancels what is under way, and waits */
+	await_reads(&ring, depth - io_uring_sq_ready(&ring));
+	io_uring_queue_exit(&ring);
 	close(file);
 	free(memory);
 	return failed ? tool_complain("%llu reads of the packed file failed", (unsigned long long)failed)
