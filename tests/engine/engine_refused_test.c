@@ -159,6 +159,17 @@ static void test_volumes_that_are_not_there(void **state)
 	lossy_destroy(&lossy);
 }
 
+void *__real_realloc(void *memory, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+
+static bool no_memory;
+
+/* In place of realloc(). */
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+	return no_memory ? NULL : __real_realloc(memory, bytes);
+}
+
 static u32 permit(struct weir_engine *engine, u32 client, u32 rights)
 {
 	struct nvme_volume_permission permission = { .vid = VID, .client = (u16)client, .rights = rights };
@@ -198,6 +209,27 @@ static void test_as_many_permissions_as_there_is_room_for(void **state)
 	for (u32 i = 1; i < count; i++)
 		assert_int_equal(permit(engine, 100 + i, 1), 0);
 	assert_int_equal(permit(engine, 100, 1), NVME_STATUS_CAPACITY_EXCEEDED);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* Permissions that there is no memory for take no room of others. */
+static void test_permissions_without_memory(void **state)
+{
+	struct weir_engine *engine = direct_begin(&lossy, BYTES);
+	u32 client = 100, count;
+
+	(void)state;
+	while (permit(engine, client, 1) == 0)
+		assert_true(++client < MOST_ENTRIES);
+	count = client;
+	assert_int_equal(permit(engine, --client, 0), 0);
+	no_memory = true;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(permit(engine, client, 1), NVME_STATUS_INTERNAL_ERROR);
+	no_memory = false;
+	assert_int_equal(permit(engine, client, 1), 0);
+	assert_int_equal(permit(engine, count, 1), NVME_STATUS_CAPACITY_EXCEEDED);
 	direct_close(engine);
 	lossy_destroy(&lossy);
 }
@@ -360,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_maps_that_are_none),
 		cmocka_unit_test(test_volumes_that_are_not_there),
 		cmocka_unit_test(test_as_many_permissions_as_there_is_room_for),
+		cmocka_unit_test(test_permissions_without_memory),
 		cmocka_unit_test(test_lists_of_a_few_blocks),
 		cmocka_unit_test(test_a_change_that_is_not_kept_is_refused),
 		cmocka_unit_test(test_each_call_fails_at_a_start),
