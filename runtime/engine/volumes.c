@@ -176,10 +176,9 @@ u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_p
 	}
 	if (!there && !has_room(engine))
 		return NVME_STATUS_CAPACITY_EXCEEDED;
-	if (!there)
-		engine->entries++;
 	if (!there && !permission_insert(volume, at))
 		return NVME_STATUS_INTERNAL_ERROR;
+	engine->entries += !there;
 	volume->permissions[at] = *permission;
 	return NVME_STATUS_SUCCESS;
 }

@@ -7,14 +7,13 @@
 
 #include "../backend/error.h"
 
-/* A whole number from @least to @most. */
+/* A whole number from @least to @most; a negative one is above all of these. */
 static bool take_number(const json_t *object, const char *key, uint64_t least, uint64_t most, uint64_t *to)
 {
 	const json_t *value = json_object_get(object, key);
-	json_int_t number = json_integer_value(value);
 
-	*to = (uint64_t)number;
-	return json_is_integer(value) && number >= 0 && *to >= least && *to <= most;
+	*to = (uint64_t)json_integer_value(value);
+	return json_is_integer(value) && *to >= least && *to <= most;
 }
 
 static bool take_text(const json_t *object, const char *key, char *to, size_t bytes)

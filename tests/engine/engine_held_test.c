@@ -39,6 +39,120 @@ static void test_a_lease_ends_under_a_write(void **state)
 	assert_int_equal(write_under_change(LEASE + 2, CLIENT), STALE_LEASE);
 }
 
+static u32 end_held(struct weir_engine *engine, struct lossy *lossy, const struct direct *direct)
+{
+	struct weir_medium *medium = weir_engine_medium(engine);
+
+	lossy_let_go(lossy);
+	while (!direct->ended)
+		medium->ops->poll(medium, 0);
+	return direct->io.status;
+}
+
+static void check_nothing_is_wrong(struct weir_engine *engine)
+{
+	struct weir_engine_checked checked;
+
+	weir_engine_check(engine, &checked, NULL);
+	assert_int_equal(checked.bad + checked.lost + checked.orphans + checked.miscounted, 0);
+}
+
+/* A write is under way when a newer one of its block ends, or the same one: what was written last stays. */
+static void test_a_newer_write_ends_under_a_write(void **state)
+{
+	unsigned char data[BLOCK] __attribute__((aligned(BLOCK)));
+	struct weir_engine *engine;
+	struct direct direct;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	direct_fill(data, 1, 5);
+	direct_hold(engine, &lossy, WEIR_IO_WRITE, 1, 5, data, &direct);
+	assert_int_equal(direct_write(engine, 1, 6, false), 0);
+	assert_int_equal(end_held(engine, &lossy, &direct), NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR);
+	assert_true(direct_holds(engine, 1, 6));
+	direct_fill(data, 1, 9);
+	direct_hold(engine, &lossy, WEIR_IO_WRITE, 1, 7, data, &direct);
+	assert_int_equal(direct_write(engine, 1, 7, false), 0);
+	assert_int_equal(end_held(engine, &lossy, &direct), 0);
+	assert_true(direct_holds(engine, 1, 7));
+	assert_int_equal(direct_status(engine).used, 1);
+	check_nothing_is_wrong(engine);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* Nor does a write of another map's time, or of a volume that is deleted, appear when that has ended. */
+static void test_a_map_ends_under_a_write(void **state)
+{
+	unsigned char data[BLOCK] __attribute__((aligned(BLOCK)));
+	struct weir_engine *engine;
+	struct direct direct;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	assert_int_equal(direct_write(engine, 1, 1, false), 0);
+	direct_fill(data, 1, 2);
+	direct_hold(engine, &lossy, WEIR_IO_WRITE, 1, 2, data, &direct);
+	assert_int_equal(direct_map(engine, MAP + 1), 0);
+	assert_int_equal(end_held(engine, &lossy, &direct), NVME_STATUS_VOLUME_STALE_MAP | NVME_STATUS_DNR);
+	assert_true(direct_holds(engine, 1, 1));
+	assert_int_equal(direct_map(engine, MAP + 1), 0);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+
+	engine = direct_begin(&lossy, BYTES);
+	direct_hold(engine, &lossy, WEIR_IO_WRITE, 1, 2, data, &direct);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_DELETE, 0, 0, NULL), 0);
+	assert_int_equal(end_held(engine, &lossy, &direct), NVME_STATUS_VOLUME_UNKNOWN | NVME_STATUS_DNR);
+	assert_int_equal(direct_status(engine).used, 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	assert_true(direct_holds(engine, 1, 0));
+	check_nothing_is_wrong(engine);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* From @next on, what follows is in @list. */
+static u64 list_from(struct weir_engine *engine, u64 next, struct nvme_volume_list *list)
+{
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_LIST, (u32)next, (u32)(next >> 32), list), 0);
+	return list->next;
+}
+
+/* A block that is being written is listed when it is written, and nothing behind it before: whoever lists
+ * blocks copies all that was acknowledged. */
+static void test_blocks_are_listed_under_a_write(void **state)
+{
+	unsigned char data[BLOCK] __attribute__((aligned(BLOCK)));
+	struct nvme_volume_list list;
+	struct weir_engine *engine;
+	struct direct direct;
+	struct lossy lossy;
+	u64 next;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	assert_int_equal(direct_write(engine, 1, 1, false), 0);
+	direct_fill(data, 2, 2);
+	direct_hold(engine, &lossy, WEIR_IO_WRITE, 2, 2, data, &direct);
+	assert_int_equal(direct_write(engine, 3, 3, false), 0);
+	next = list_from(engine, 0, &list);
+	assert_int_equal(list.count, 1);
+	assert_int_equal(list.entries[0].vba, 1);
+	assert_true(list_from(engine, next, &list) == next && !list.count);
+	assert_int_equal(end_held(engine, &lossy, &direct), 0);
+	while (next != ~(u64)0 && !list.count)
+		next = list_from(engine, next, &list);
+	assert_int_equal(list.count, 2);
+	assert_int_equal(list.entries[0].vba, 2);
+	assert_int_equal(list.entries[1].vba, 3);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* A read is under way while all that its erase block had is written over, and erase blocks are erased by the
  * dozen. */
 static void test_garbage_is_collected_under_a_read(void **state)
@@ -77,6 +191,9 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_lease_ends_under_a_write),
+		cmocka_unit_test(test_a_newer_write_ends_under_a_write),
+		cmocka_unit_test(test_a_map_ends_under_a_write),
+		cmocka_unit_test(test_blocks_are_listed_under_a_write),
 		cmocka_unit_test(test_garbage_is_collected_under_a_read),
 	};
 

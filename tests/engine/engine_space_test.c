@@ -69,11 +69,55 @@ static void test_no_garbage_is_read(void **state)
 	lossy_destroy(&lossy);
 }
 
+static const struct weir_medium_ops *behind_ops;
+static bool garbage_unread;
+
+static bool submit_but_garbage(struct weir_medium *medium, struct weir_io *io)
+{
+	if (!garbage_unread || io->kind != WEIR_IO_READ || io->bytes == BLOCK)
+		return behind_ops->submit(medium, io);
+	memset(io->iov->iov_base, 0xee, io->iov->iov_len);
+	io->status = NVME_STATUS_UNRECOVERED_READ;
+	io->done(io);
+	return true;
+}
+
+/* The medium behind fails each read of garbage: what is in use there stays there, and can be read. */
+static void test_garbage_that_fails_stays(void **state)
+{
+	struct weir_medium_ops ops;
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 blocks, next = 1;
+	u32 status = 0;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	behind_ops = lossy.medium.ops;
+	ops = *behind_ops;
+	ops.submit = submit_but_garbage;
+	lossy.medium.ops = &ops;
+	blocks = direct_status(engine).blocks / 2;
+	for (u64 vba = 0; vba < blocks; vba++)
+		assert_int_equal(direct_write(engine, vba, next++, false), 0);
+	garbage_unread = true;
+	for (u64 i = 0; !status && i < 8 * blocks; i++, next++)
+		status = direct_write(engine, i * 2 % blocks, next, false); /* each second one stays */
+	garbage_unread = false;
+	assert_true(!status || status == NVME_STATUS_CAPACITY_EXCEEDED);
+	assert_int_equal(direct_status(engine).bad_blocks, 0);
+	for (u64 vba = 1; vba < blocks; vba += 2)
+		assert_true(direct_holds(engine, vba, vba + 1));
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_behind),
 		cmocka_unit_test(test_no_garbage_is_read),
+		cmocka_unit_test(test_garbage_that_fails_stays),
 	};
 
 	return cmocka_run_group_tests_name("engine_space", tests, NULL, NULL);

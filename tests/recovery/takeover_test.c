@@ -3,8 +3,10 @@
  * recovery/takeover_test.c: what a queue pair is like in the moment in which it is created again. The test is
  * the controller.
  *
- * Checked: its words of shadow doorbells, at any number of tickets; those of its neighbours stay.
+ * Checked: its words of shadow doorbells, at any number of tickets; those of its neighbours stay; queues that
+ * lanes do not let go of are left as they are.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,7 +17,15 @@
 
 #include "recovery/takeover.h"
 
-enum { DEPTH = 8, DEPTH_LOG2 = 3, DOORBELL = 4, TIMEOUT_MS = 60000, WORDS = 2 * NVME_PAGE_BYTES / DOORBELL };
+enum {
+	DEPTH = 8,
+	DEPTH_LOG2 = 3,
+	DOORBELL = 4,
+	TIMEOUT_MS = 60000,
+	SHORT_MS = 5,
+	TICKETS = 20,
+	WORDS = 2 * NVME_PAGE_BYTES / DOORBELL
+};
 
 #define OLD 0x55555555u
 
@@ -116,10 +126,56 @@ static void test_words_of_shadow_doorbells(void **state)
 			create(id, tickets[i]);
 }
 
+static struct weir_transport transport = { .ops = &ops };
+static char uri[] = "test:";
+static struct weir_storage storage = { .transport = &transport,
+				       .uri = uri,
+				       .queues = WEIR_ADDR(&queue),
+				       .queue_count = 1,
+				       .depth = DEPTH,
+				       .admin_memory = WEIR_ADDR(data),
+				       .admin = { .transport = &transport } };
+
+/* A lane has one of the queue's two locks for good: nothing of it is the host's then. */
+static void test_a_lane_keeps_a_lock(void **state)
+{
+	(void)state;
+	make_queue(1, TICKETS);
+	assert_int_equal(weir_takeover_take(&storage, 0, SHORT_MS), -ETIMEDOUT); /* the reaper's */
+	assert_int_equal(weir_load_u64_relaxed_sys(&queue.reap), TICKETS << 1 | 1);
+	assert_int_equal(weir_load_u64_relaxed_sys(&queue.pending), 0);
+	weir_store_u64_relaxed_sys(&queue.reap, TICKETS << 1);
+	weir_store_u64_relaxed_sys(&queue.pending, 1);
+	assert_int_equal(weir_takeover_take(&storage, 0, SHORT_MS), -ETIMEDOUT); /* the combiner's */
+	assert_int_equal(weir_load_u64_relaxed_sys(&queue.reap), TICKETS << 1);
+	assert_int_equal(weir_load_u64_relaxed_sys(&queue.pending), 1);
+	weir_store_u64_relaxed_sys(&queue.pending, 0);
+	assert_int_equal(weir_takeover_take(&storage, 0, SHORT_MS), 0);
+	assert_int_equal(weir_load_u64_relaxed_sys(&queue.reap), TICKETS << 1 | 1);
+	assert_int_equal(weir_load_u64_relaxed_sys(&queue.pending), 1);
+	assert_int_equal(weir_takeover_take(&storage, 0, SHORT_MS), -ETIMEDOUT); /* it is taken */
+	weir_takeover_release(&storage, 0);
+	assert_int_equal(weir_load_u64_relaxed_sys(&queue.reap), TICKETS << 1);
+	assert_int_equal(weir_load_u64_relaxed_sys(&queue.pending), 0);
+}
+
+/* A lane has reserved a slot and does not fill it: the queue is not created under it. */
+static void test_a_lane_fills_no_slot(void **state)
+{
+	(void)state;
+	make_queue(1, TICKETS);
+	creations = 0;
+	weir_store_u64_relaxed_sys(&queue.tail, TICKETS + 1);
+	assert_int_equal(weir_takeover_create(&storage, 0, SHORT_MS), -ETIMEDOUT);
+	assert_int_equal(creations, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words_of_shadow_doorbells),
+		cmocka_unit_test(test_a_lane_keeps_a_lock),
+		cmocka_unit_test(test_a_lane_fills_no_slot),
 	};
 
 	return cmocka_run_group_tests_name("takeover", tests, NULL, NULL);

@@ -104,6 +104,138 @@ static void test_a_lease_that_is_over_is_not_renewed(void **state)
 	assert_int_equal(open_volume(&reader, OTHER, true), 0);
 }
 
+static void call_create(const char *name, json_int_t bytes, json_int_t replicas, json_int_t unit,
+			json_int_t weight, int expected)
+{
+	do_call("volume_create",
+		json_pack("{s:s, s:I, s:I, s:I, s:I}", "name", name, "bytes", bytes, "replicas", replicas,
+			  "unit_bytes", unit, "weight", weight),
+		expected);
+}
+
+/* No engine hears of a volume that cannot be. */
+static void test_volumes_that_are_none(void **state)
+{
+	static const char *const names[] = {
+		"",    "a/b",      "a b",
+		"a%b", "\xc3\xa4", "0123456789012345678901234567890123456789012345678901234567890123"
+	};
+	const json_int_t most = (json_int_t)1 << 44, bytes = 8 * 4096, unit = 4096;
+
+	(void)state;
+	start_daemon(3, 0, true);
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		call_create(names[i], bytes, 2, unit, 100, -EINVAL);
+	call_create("w", 0, 2, unit, 100, -EINVAL);
+	call_create("w", -4096, 2, unit, 100, -EINVAL);
+	call_create("w", 6144, 2, unit, 100, -EINVAL);
+	call_create("w", most + 4096, 2, unit, 100, -EINVAL);
+	call_create("w", bytes, 0, unit, 100, -EINVAL);
+	call_create("w", bytes, -1, unit, 100, -EINVAL);
+	call_create("w", bytes, 258, unit, 100, -EINVAL);
+	call_create("w", bytes, NVME_VOLUME_MOST_REPLICAS + 1, unit, 100, -EINVAL);
+	call_create("w", bytes, 4, unit, 100, -EINVAL); /* on three engines */
+	call_create("w", bytes, 2, 0, 100, -EINVAL);
+	call_create("w", bytes, 2, 2048, 100, -EINVAL);
+	call_create("w", bytes, 2, 3 * 4096, 100, -EINVAL);
+	call_create("w", bytes, 2, 4096 + 512, 100, -EINVAL);
+	call_create("w", bytes, 2, (json_int_t)512 << 20, 100, -EINVAL);
+	call_create("w", bytes, 2, unit, 0, -EINVAL);
+	call_create("w", bytes, 2, unit, 1001, -EINVAL);
+	assert_int_equal(d->volume_count, 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(array.engines[i].last_vid, 0);
+	call_create("v", most, 3, (json_int_t)256 << 20, 1000, 0);
+	assert_int_equal(d->volumes[0].info.unit_log2, 16);
+	assert_int_equal(d->volumes[0].info.blocks, most / 4096);
+}
+
+/* A volume under its writer stays, and grows. */
+static void test_volumes_that_are_written_stay(void **state)
+{
+	(void)state;
+	begin_written(3);
+	do_call("volume_delete", json_pack("{s:s}", "name", "v"), -EBUSY);
+	do_call("volume_resize", json_pack("{s:s, s:i}", "name", "v", "bytes", (BLOCKS - 1) * 4096),
+		-ENOTSUP);
+	do_call("volume_resize", json_pack("{s:s, s:i}", "name", "v", "bytes", BLOCKS * 4096 + 1), -EINVAL);
+	do_call("volume_resize", json_pack("{s:s, s:i}", "name", "v", "bytes", -4096), -EINVAL);
+	do_call("volume_resize", json_pack("{s:s, s:i}", "name", "w", "bytes", BLOCKS * 4096), -ENOENT);
+	assert_int_equal(write_block(&writer, BLOCKS - 1, 7), 0);
+	do_call("volume_resize", json_pack("{s:s, s:i}", "name", "v", "bytes", (BLOCKS + 1) * 4096), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(array.engines[i].volumes[1].is.blocks, BLOCKS + 1);
+	assert_int_equal(d->volumes[0].info.blocks, BLOCKS + 1);
+	check_all(&writer);
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
+	do_call("volume_delete", json_pack("{s:s}", "name", "v"), 0);
+}
+
+static void call_chmod(const char *name, const char *host, const char *rights, int expected)
+{
+	do_call("volume_chmod", json_pack("{s:s, s:s, s:s}", "name", name, "hostnqn", host, "rights", rights),
+		expected);
+}
+
+static void test_permissions_that_are_none(void **state)
+{
+	static const char *const rights[] = { "w", "x", "rx", "rw " };
+	char host[NVME_VOLUME_HOST_BYTES + 1] = "nqn.";
+	size_t count;
+
+	(void)state;
+	begin_written(3);
+	count = d->volumes[0].count;
+	for (unsigned i = 0; i < sizeof(rights) / sizeof(rights[0]); i++)
+		call_chmod("v", HOST, rights[i], -EINVAL);
+	call_chmod("v", "host", "r", -EINVAL);
+	call_chmod("w", HOST, "r", -ENOENT);
+	memset(host + 4, 'h', sizeof(host) - 5);
+	call_chmod("v", host, "r", -EINVAL);
+	assert_int_equal(open_volume(&reader, HOST, false), 0); /* it may, still */
+	host[NVME_VOLUME_HOST_BYTES - 1] = '\0';
+	d->volumes[0].permissions[0].client = VOLUMED_NOBODY - 1;
+	call_chmod("v", host, "r", -ENOSPC); /* the next number is nobody's */
+	assert_int_equal(d->volumes[0].count, count);
+	d->volumes[0].permissions[0].client = VOLUMED_NOBODY - 2;
+	call_chmod("v", host, "r", 0);
+	assert_int_equal(d->volumes[0].count, count + 1);
+}
+
+/* Whoever does not want an answer gets none, and what it asks for is done. */
+static void test_calls_without_an_answer(void **state)
+{
+	json_t *request = json_pack("{s:s, s:s, s:{s:s}}", "jsonrpc", "2.0", "method", "lease_end", "params",
+				    "name", "v");
+	json_t *nothing = json_pack("{s:s, s:i}", "jsonrpc", "2.0", "id", 4), *reply;
+
+	(void)state;
+	begin_written(3);
+	assert_null(volumed_answer(d, NULL, request));
+	assert_int_equal(d->volumes[0].info.lease_client, VOLUMED_NOBODY);
+	reply = volumed_answer(d, NULL, nothing);
+	assert_int_equal(json_integer_value(json_object_get(json_object_get(reply, "error"), "code")),
+			 -32600);
+	json_decref(reply);
+	json_decref(request);
+	json_decref(nothing);
+}
+
+/* One that answers the daemon again is in use again at once, not with the next heartbeat. */
+static void test_an_engine_that_answers_again_is_used(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[1].dead = true;
+	volumed_heartbeat(d);
+	assert_false(d->engines[1].current);
+	stand_in_restart(&array.engines[1], false);
+	call_suspect(d->engines[1].info.id, d->epoch, 0);
+	assert_true(d->engines[1].current);
+	assert_int_equal(d->counts.taken_out, 0);
+	check_all(&writer);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -113,6 +245,11 @@ int main(void)
 		CASE(test_numbers_of_engines_are_not_cut),
 		CASE(test_weights_are_not_cut),
 		CASE(test_a_lease_that_is_over_is_not_renewed),
+		CASE(test_volumes_that_are_none),
+		CASE(test_volumes_that_are_written_stay),
+		CASE(test_permissions_that_are_none),
+		CASE(test_calls_without_an_answer),
+		CASE(test_an_engine_that_answers_again_is_used),
 	};
 
 	return cmocka_run_group_tests_name("daemon_calls", tests, NULL, NULL);

@@ -201,6 +201,102 @@ static void test_what_was_not_acknowledged_is_given_up_in_a_rebuild(void **state
 	check_all(&writer);
 }
 
+/* A write that reached engine @engine alone, in the version that is @above those of the lease's blocks. */
+static void write_at(u32 engine, u32 vba, u64 above, u64 word)
+{
+	u64 version = (u64)writer.lease << NVME_VOLUME_VERSION_EPOCH | (5000 + above);
+
+	assert_int_equal(stand_in_write(&array.engines[engine], writer.number, writer.lease, writer.map,
+					writer.vid, vba, version, word),
+			 0);
+}
+
+/* A volume with three replicas, all of whose blocks are written. */
+static void begin_three(void)
+{
+	start_daemon(4, 0, true);
+	make_volume();
+	do_call("volume_delete", json_pack("{s:s}", "name", "v"), 0);
+	do_call("volume_create",
+		json_pack("{s:s, s:i, s:i, s:i}", "name", "v", "bytes", BLOCKS * 4096, "replicas", 3,
+			  "unit_bytes", 4096),
+		0);
+	do_call("volume_chmod", json_pack("{s:s, s:s, s:s}", "name", "v", "hostnqn", HOST, "rights", "rw"),
+		0);
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	for (u32 vba = 0; vba < BLOCKS; vba++)
+		for (u32 i = 0; i < 3; i++)
+			write_at(engine_at(writer.vid, vba, i), vba, 0, 1000 + vba);
+}
+
+static void check_three(u32 vba, u64 word)
+{
+	for (u32 i = 0; i < 3; i++) {
+		assert_false(replica(vba, i)->bad);
+		assert_int_equal(replica(vba, i)->version, replica(vba, 0)->version);
+		assert_int_equal(replica(vba, i)->word, word);
+	}
+}
+
+/* Each second block is damaged at the engine that is listed with it first: another one has it, too. */
+static void test_a_damaged_block_is_copied_from_another_engine(void **state)
+{
+	(void)state;
+	begin_three();
+	for (u32 vba = 0; vba < BLOCKS; vba += 2) {
+		u32 first = engine_at(writer.vid, vba, 0);
+
+		for (u32 i = 1; i < 3; i++)
+			first = engine_at(writer.vid, vba, i) < first ? engine_at(writer.vid, vba, i) : first;
+		array.engines[first].volumes[writer.vid].blocks[vba].bad = true;
+		array.engines[first].volumes[writer.vid].blocks[vba].word = 4;
+	}
+	array.engines[3].dead = true;
+	settle();
+	assert_int_equal(d->failed, 0);
+	for (u32 vba = 0; vba < BLOCKS; vba++) {
+		unsigned well = 0;
+
+		for (u32 i = 0; i < 3; i++)
+			well += !replica(vba, i)->bad && replica(vba, i)->word == 1000 + vba;
+		assert_true(well >= 2);
+	}
+}
+
+/* Of two older versions the newer one takes the place of the newest, which cannot be read. */
+static void test_the_newer_of_the_older_versions_is_left(void **state)
+{
+	(void)state;
+	begin_three();
+	for (u32 which = 0; which < 3; which++) {
+		u32 vba = VBA + which;
+
+		for (u32 i = 0; i < 3; i++)
+			write_at(engine_at(writer.vid, vba, (which + i) % 3), vba, 1 + i, 70 + i);
+		replica(vba, (which + 2) % 3)->bad = true;
+	}
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
+	for (u32 vba = VBA; vba < VBA + 3; vba++)
+		check_three(vba, 71);
+}
+
+/* Where no replica has an older one, it was never written. */
+static void test_what_nobody_else_has_was_never_written(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_one(VBA, 0, 55);
+	replica(VBA, 0)->bad = true;
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
+	for (u32 i = 0; i < REPLICAS; i++) {
+		assert_true(replica(VBA, i)->trimmed && !replica(VBA, i)->bad);
+		assert_int_equal(replica(VBA, i)->word, 0);
+	}
+	check_all(&writer);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -214,6 +310,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_well_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_versions_are_not_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_many_reports, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_damaged_block_is_copied_from_another_engine, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_the_newer_of_the_older_versions_is_left, set_up,
+						tear_down),
+		cmocka_unit_test_setup_teardown(test_what_nobody_else_has_was_never_written, set_up,
+						tear_down),
 	};
 
 	return cmocka_run_group_tests_name("daemon_repair", tests, NULL, NULL);

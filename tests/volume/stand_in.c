@@ -116,10 +116,36 @@ static int list_blocks(struct stand_in *engine, const struct nvme_sqe *sqe, stru
 	return 0;
 }
 
+/* A lease that is newer stays, and blocks do. */
+static void add_volume(struct stand_in *engine, const struct nvme_volume *info)
+{
+	struct nvme_volume *is = &engine->volumes[info->vid].is, was = *is;
+
+	*is = *info;
+	if (was.blocks > info->blocks)
+		is->blocks = was.blocks;
+	if (was.lease_epoch > info->lease_epoch) {
+		is->lease_epoch = was.lease_epoch;
+		is->lease_client = was.lease_client;
+	}
+	engine->last_vid = info->vid > engine->last_vid ? info->vid : engine->last_vid;
+}
+
+static int set_lease(struct stand_in_volume *volume, u32 epoch, u16 client)
+{
+	if (!volume)
+		return NVME_STATUS_VOLUME_UNKNOWN;
+	if (epoch < volume->is.lease_epoch ||
+	    (epoch == volume->is.lease_epoch && client && client != volume->is.lease_client))
+		return NVME_STATUS_VOLUME_STALE_LEASE;
+	volume->is.lease_epoch = epoch;
+	volume->is.lease_client = client;
+	return 0;
+}
+
 static int admin(struct stand_in *engine, const struct nvme_sqe *sqe, void *page)
 {
 	struct stand_in_volume *volume = volume_of(engine, sqe->cdw10 & 0xffff);
-	const struct nvme_volume *info = page;
 	struct nvme_volume_engine_status status = { .blocks = STAND_IN_BLOCKS,
 						    .doubtful = engine->doubtful,
 						    .has_map = engine->has_map,
@@ -127,21 +153,13 @@ static int admin(struct stand_in *engine, const struct nvme_sqe *sqe, void *page
 						    .written = (engine->arrived + 1) << CURSOR_ARRIVED };
 
 	switch (sqe->cdw0 & 0xff) {
-	case NVME_ADMIN_VOLUME_ADD:
-		engine->volumes[info->vid].is = *info;
-		engine->last_vid = info->vid > engine->last_vid ? info->vid : engine->last_vid;
-		return 0;
+	case NVME_ADMIN_VOLUME_ADD: add_volume(engine, page); return 0;
 	case NVME_ADMIN_VOLUME_DELETE:
 		if (volume)
 			memset(volume, 0, sizeof(*volume));
 		return volume ? 0 : NVME_STATUS_VOLUME_UNKNOWN;
 	case NVME_ADMIN_VOLUME_CHMOD: return chmod_volume(engine, page);
-	case NVME_ADMIN_VOLUME_LEASE:
-		if (!volume)
-			return NVME_STATUS_VOLUME_UNKNOWN;
-		volume->is.lease_epoch = sqe->cdw11;
-		volume->is.lease_client = (u16)sqe->cdw12;
-		return 0;
+	case NVME_ADMIN_VOLUME_LEASE: return set_lease(volume, sqe->cdw11, (u16)sqe->cdw12);
 	case NVME_ADMIN_VOLUME_MAP: return engine->failed ? NVME_STATUS_WRITE_FAULT : set_map(engine, page);
 	case NVME_ADMIN_VOLUME_GET_MAP:
 		memcpy(page, &engine->map, sizeof(engine->map));
@@ -215,6 +233,16 @@ static int io(struct stand_in *engine, const struct nvme_sqe *sqe, void *data)
 	}
 }
 
+static bool is_refused(struct stand_in *engine, u32 opcode)
+{
+	if (!engine->refuses_status || engine->refuses != opcode)
+		return false;
+	if (!engine->refuses_later)
+		return true;
+	engine->refuses_later--;
+	return false;
+}
+
 static int link_open(struct volume_engine_link *base)
 {
 	struct link *link = (struct link *)base;
@@ -238,6 +266,8 @@ static int link_command(struct volume_engine_link *base, bool is_io, const struc
 		link->open = engine->resets = false;
 		return weir_fail(ECONNRESET, "stand-in %u does not answer", link->index);
 	}
+	if (is_refused(engine, sqe->cdw0 & 0xff))
+		return engine->refuses_status;
 	return is_io ? io(engine, sqe, data) : admin(engine, sqe, data);
 }
 

@@ -43,6 +43,8 @@ struct stand_in_volume {
  * @has_map: it was given one since it started
  * @full: it has no room for blocks that it does not have
  * @arrived: writes that changed a block
+ * @refuses_status: with it commands of opcode @refuses are refused, @refuses_later of them first being
+ * carried out; 0: none are
  * @lists_again: each page of its lists says that the next one is the same; @lists_later: so many do
  */
 struct stand_in {
@@ -56,6 +58,9 @@ struct stand_in {
 	bool has_map;
 	bool full;
 	u64 arrived;
+	u32 refuses;
+	unsigned refuses_later;
+	int refuses_status;
 	bool lists_again;
 	unsigned lists_later;
 	u32 last_vid;

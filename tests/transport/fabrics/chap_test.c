@@ -289,6 +289,114 @@ static void test_garbage(void **state)
 	}
 }
 
+/* An offer that the controller has nothing in common with: it says what, and the host ends. */
+static void refuse_offer(struct nvme_auth_negotiate offer, u32 bytes, u8 explanation)
+{
+	struct weir_chap_secret host = new_secret();
+	struct ends ends;
+
+	begin(&ends, &host, &none);
+	(void)weir_chap_negotiate(&ends.host, 7, ends.message);
+	memset(ends.message, 0, sizeof(ends.message));
+	memcpy(ends.message, &offer, sizeof(offer));
+	weir_chap_take(&ends.controller, ends.message, bytes);
+	assert_true(ends.controller.failed);
+	bytes = weir_chap_give(&ends.controller, ends.message);
+	assert_int_equal(bytes, sizeof(struct nvme_auth_failure));
+	assert_int_equal(weir_chap_reply(&ends.host, ends.message, bytes, ends.answer), 0);
+	assert_true(ends.host.failed && !ends.host.done && !ends.controller.done);
+	assert_int_equal(ends.host.explanation, explanation);
+	finish(&ends);
+}
+
+static void test_offers_without_anything_in_common(void **state)
+{
+	struct weir_chap_secret host = new_secret();
+	struct nvme_auth_negotiate good, offer;
+	struct ends ends;
+
+	(void)state;
+	begin(&ends, &host, &none);
+	(void)weir_chap_negotiate(&ends.host, 7, ends.message);
+	memcpy(&good, ends.message, sizeof(good));
+	finish(&ends);
+	offer = good;
+	offer.napd = 0;
+	refuse_offer(offer, sizeof(offer), NVME_AUTH_EXPLAIN_PROTOCOL);
+	offer = good;
+	offer.authid ^= 0x80;
+	refuse_offer(offer, sizeof(offer), NVME_AUTH_EXPLAIN_PROTOCOL);
+	offer = good;
+	offer.sc_c = 1; /* it would take the connection for an encrypted one */
+	refuse_offer(offer, sizeof(offer), NVME_AUTH_EXPLAIN_CONCATENATION);
+	offer = good;
+	offer.halen = 0;
+	refuse_offer(offer, sizeof(offer), NVME_AUTH_EXPLAIN_HASH);
+	offer = good;
+	offer.halen = 1;
+	offer.lists[0] = NVME_AUTH_SHA512 + 1;
+	refuse_offer(offer, sizeof(offer), NVME_AUTH_EXPLAIN_HASH);
+	offer = good;
+	offer.dhlen = 1;
+	offer.lists[30] = NVME_AUTH_DH_8192 + 1;
+	refuse_offer(offer, sizeof(offer), NVME_AUTH_EXPLAIN_DH);
+	for (u32 bytes = sizeof(struct nvme_auth_failure); bytes < sizeof(good); bytes++)
+		refuse_offer(good, bytes, NVME_AUTH_EXPLAIN_PAYLOAD);
+}
+
+/* A challenge that is cut short is none, whatever lies behind it. */
+static void test_challenges_cut_short(void **state)
+{
+	struct weir_chap_secret host = new_secret();
+
+	(void)state;
+	for (u8 group = NVME_AUTH_DH_NULL; group <= NVME_AUTH_DH_2048; group++)
+		for (u32 bytes = 0, whole = 1; bytes < whole; bytes++) {
+			struct ends ends;
+
+			begin(&ends, &host, &none);
+			whole = weir_chap_negotiate(&ends.host, 7, ends.message);
+			narrow(ends.message, NVME_AUTH_SHA256, group);
+			weir_chap_take(&ends.controller, ends.message, whole);
+			whole = weir_chap_give(&ends.controller, ends.message);
+			assert_int_equal(weir_chap_reply(&ends.host, ends.message, bytes, ends.answer), 0);
+			assert_true(ends.host.failed);
+			finish(&ends);
+			bytes += group ? 13 : 0; /* keys are long to make */
+		}
+}
+
+/* Success is the controller's, of this conversation, and whole. */
+static void test_successes_that_are_none(void **state)
+{
+	struct weir_chap_secret host = new_secret();
+	const struct nvme_auth_success1 good = {
+		.auth_type = NVME_AUTH_DHCHAP, .auth_id = NVME_AUTH_SUCCESS1, .t_id = 7, .hl = 32
+	};
+
+	(void)state;
+	for (unsigned wrong = 0; wrong < 5; wrong++) {
+		struct nvme_auth_success1 success = good;
+		struct ends ends;
+		u32 bytes;
+
+		begin(&ends, &host, &none);
+		bytes = weir_chap_negotiate(&ends.host, 7, ends.message);
+		weir_chap_take(&ends.controller, ends.message, bytes);
+		bytes = weir_chap_give(&ends.controller, ends.message);
+		assert_true(weir_chap_reply(&ends.host, ends.message, bytes, ends.answer));
+		success.auth_type ^= wrong == 1;
+		success.auth_id = wrong == 2 ? NVME_AUTH_SUCCESS2 : success.auth_id;
+		success.t_id += wrong == 3;
+		memset(ends.message, 0, sizeof(ends.message));
+		memcpy(ends.message, &success, sizeof(success));
+		weir_chap_check(&ends.host, ends.message, sizeof(success) - (wrong == 4), ends.answer);
+		assert_int_equal(ends.host.done, !wrong);
+		assert_int_equal(ends.host.failed, wrong != 0);
+		finish(&ends);
+	}
+}
+
 static void test_a_known_answer(void **state)
 {
 	struct nvme_auth_challenge challenge = { .auth_type = NVME_AUTH_DHCHAP,
@@ -367,6 +475,9 @@ int main(void)
 		cmocka_unit_test(test_a_reply_of_another_time),
 		cmocka_unit_test(test_messages_out_of_turn),
 		cmocka_unit_test(test_garbage),
+		cmocka_unit_test(test_offers_without_anything_in_common),
+		cmocka_unit_test(test_challenges_cut_short),
+		cmocka_unit_test(test_successes_that_are_none),
 		cmocka_unit_test(test_a_known_answer),
 		cmocka_unit_test(test_secrets_that_are_none),
 		cmocka_unit_test(test_a_secret_that_others_can_read),

@@ -1,0 +1,370 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * daemon_refused_test.c: the daemon over stand-in engines that refuse a command, or know what the daemon does
+ * not: what it then says, and what is as it was.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon_client.h"
+
+enum { FAULT = 0x280, FEW_STEPS = 2000 };
+
+static void refuse(unsigned engine, u32 opcode, int status)
+{
+	array.engines[engine].refuses = opcode;
+	array.engines[engine].refuses_status = status;
+}
+
+static void steps(unsigned count)
+{
+	for (unsigned i = 0; i < count; i++, clock_ms++)
+		(void)volumed_step(d);
+}
+
+static int lease_end(void)
+{
+	int code;
+
+	json_decref(ask("lease_end", json_pack("{s:s}", "name", "v"), &code));
+	return code;
+}
+
+/* What was copied is not durable on an engine: what it was copied from is not forgotten. */
+static void test_a_rebuild_ends_when_copies_are_durable(void **state)
+{
+	(void)state;
+	begin_written(4);
+	refuse(0, NVME_OPCODE_FLUSH, FAULT);
+	array.engines[2].dead = true;
+	steps(FEW_STEPS);
+	assert_int_equal(d->counts.taken_out, 1);
+	assert_true(d->rebuilding && d->failed);
+	assert_true(array.engines[1].map.rebuilding);
+	refuse(0, 0, 0);
+	settle();
+	assert_int_equal(d->failed, 0);
+	check_all(&writer);
+}
+
+/* The same of an engine that is to come in. */
+static void test_an_engine_joins_when_copies_are_durable(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[2].dead = true;
+	settle();
+	stand_in_restart(&array.engines[2], false);
+	refuse(2, NVME_OPCODE_FLUSH, FAULT);
+	steps(2 * FEW_STEPS);
+	assert_int_equal(d->counts.taken_in, 0);
+	assert_false(volumed_engine_in(&d->engines[2]));
+	refuse(2, 0, 0);
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	check_all(&writer);
+}
+
+/* A rebuild has counted what it copied from one engine before another one's list was refused: it begins anew,
+ * and ends with all of it. */
+static void test_a_list_that_is_refused_is_no_empty_one(void **state)
+{
+	(void)state;
+	begin_written(3);
+	write_one(5, 0, 77);
+	for (unsigned i = 0; i < 3; i++)
+		refuse(i, NVME_ADMIN_VOLUME_LIST, FAULT);
+	assert_int_equal(lease_end(), -EIO);
+	assert_true(d->volumes[0].unclean);
+	for (unsigned i = 0; i < 3; i++)
+		refuse(i, 0, 0);
+	assert_int_equal(lease_end(), 0);
+	assert_false(d->volumes[0].unclean);
+	writer.acknowledged[5] = 77;
+	check_all(&writer);
+}
+
+/* An engine that is in, and does not answer for a moment, has blocks that are to be compared, too. */
+static void test_blocks_are_compared_with_all_engines(void **state)
+{
+	(void)state;
+	begin_written(3);
+	write_one(5, 0, 77);
+	refuse(0, NVME_ADMIN_VOLUME_LIST, FAULT);
+	assert_int_equal(lease_end(), -EIO);
+	refuse(0, 0, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		array.engines[i].dead = true;
+		volumed_heartbeat(d);
+		assert_true(volumed_engine_in(&d->engines[i]));
+		assert_int_equal(lease_end(), -EAGAIN);
+		assert_true(d->volumes[0].unclean);
+		array.engines[i].dead = false;
+		volumed_heartbeat(d);
+	}
+	assert_int_equal(lease_end(), 0);
+	writer.acknowledged[5] = 77;
+	check_all(&writer);
+}
+
+/* An engine has a lease of a call that failed at another one: the next client gets one above it. */
+static void test_a_lease_of_a_call_that_failed_is_overtaken(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	refuse(1, NVME_ADMIN_VOLUME_LEASE, FAULT);
+	assert_int_equal(open_volume(&writer, HOST, true), -EIO);
+	assert_int_equal(array.engines[0].volumes[1].is.lease_epoch, 1);
+	assert_int_equal(d->volumes[0].info.lease_epoch, 0);
+	refuse(1, 0, 0);
+	assert_int_equal(open_volume(&writer, OTHER, true), 0);
+	assert_int_equal(writer.lease, 3);
+	assert_false(d->volumes[0].unclean);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(array.engines[i].volumes[1].is.lease_epoch, 3);
+	write_all(1000);
+	check_all(&writer);
+}
+
+/* The same where it is the writer of now that is to be kept off. */
+static void test_an_end_of_a_lease_that_failed_is_overtaken(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[0].volumes[1].is.lease_epoch = writer.lease + 3;
+	array.engines[0].volumes[1].is.lease_client = VOLUMED_NOBODY;
+	write_one(6, engine_at(writer.vid, 6, 0) == 0, 88);
+	assert_int_equal(lease_end(), 0);
+	assert_true(d->volumes[0].info.lease_epoch > writer.lease + 3);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(array.engines[i].volumes[1].is.lease_epoch, d->volumes[0].info.lease_epoch);
+	writer.acknowledged[6] = 88;
+	check_all(&writer);
+}
+
+/* An engine that is in keeps such a lease when its connection comes back, and is used. */
+static void test_an_engine_with_a_newer_lease_is_brought(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[0].volumes[1].is.lease_epoch = writer.lease + 1;
+	array.engines[0].volumes[1].is.lease_client = VOLUMED_NOBODY;
+	array.engines[0].resets = true;
+	volumed_heartbeat(d);
+	assert_true(d->engines[0].current && volumed_engine_in(&d->engines[0]));
+	assert_int_equal(d->counts.taken_out, 0);
+	assert_int_equal(array.engines[0].volumes[1].is.lease_epoch, writer.lease + 1);
+	assert_int_equal(lease_end(), 0);
+	check_all(&writer);
+}
+
+/* Of one that is out the volume is made anew: what it wrote under that lease nobody else has. */
+static void test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[0].dead = true;
+	settle();
+	for (u32 vba = 0; vba < BLOCKS; vba++)
+		array.engines[0].volumes[1].blocks[vba] =
+			(struct stand_in_block){ .version = ~0ull >> 1, .word = 4 };
+	array.engines[0].volumes[1].is.lease_epoch = writer.lease + 8;
+	array.engines[0].volumes[1].is.lease_client = 9;
+	stand_in_restart(&array.engines[0], false);
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	assert_int_equal(array.engines[0].volumes[1].is.lease_epoch, writer.lease);
+	check_all(&writer);
+}
+
+/* There are no epochs behind the last ones, which may not come round. */
+static void test_the_last_lease(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	d->volumes[0].info.lease_epoch = NVME_VOLUME_LAST_EPOCH - 3;
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	d->volumes[0].info.lease_client = 0;
+	d->volumes[0].info.lease_epoch = NVME_VOLUME_LAST_EPOCH - 2;
+	assert_int_equal(open_volume(&writer, HOST, true), -EOVERFLOW);
+	assert_int_equal(open_volume(&writer, HOST, false), 0);
+}
+
+static void call_lease(const char *method, const char *name, u32 client, u32 epoch, int expected)
+{
+	do_call(method,
+		json_pack("{s:s, s:I, s:I}", "name", name, "client", (json_int_t)client, "epoch",
+			  (json_int_t)epoch),
+		expected);
+}
+
+/* A lease is its client's, of its epoch, of its volume. */
+static void test_whose_lease(void **state)
+{
+	static const char *const methods[] = { "lease_renew", "lease_release" };
+
+	(void)state;
+	begin_written(3);
+	for (unsigned i = 0; i < 2; i++) {
+		call_lease(methods[i], "w", writer.number, writer.lease, -ESTALE);
+		call_lease(methods[i], "v", writer.number + 1, writer.lease, -ESTALE);
+		call_lease(methods[i], "v", writer.number, writer.lease - 1, -ESTALE);
+		call_lease(methods[i], "v", writer.number, writer.lease + 2, -ESTALE);
+	}
+	assert_int_equal(write_block(&writer, 0, 1), 0);
+	assert_int_equal(lease_end(), 0);
+	call_lease("lease_release", "v", VOLUMED_NOBODY, d->volumes[0].info.lease_epoch, -ESTALE);
+	assert_int_equal(d->volumes[0].info.lease_client, VOLUMED_NOBODY);
+}
+
+/* A change that one engine refuses is none. */
+static void test_a_change_that_is_refused_is_none(void **state)
+{
+	(void)state;
+	begin_written(3);
+	refuse(2, NVME_ADMIN_VOLUME_ADD, FAULT);
+	do_call("volume_create", json_pack("{s:s, s:i}", "name", "w", "bytes", 8 * 4096), -EIO);
+	do_call("volume_info", json_pack("{s:s}", "name", "w"), -ENOENT);
+	do_call("volume_resize", json_pack("{s:s, s:i}", "name", "v", "bytes", 2 * BLOCKS * 4096), -EIO);
+	assert_int_equal(d->volumes[0].info.blocks, BLOCKS);
+	refuse(2, NVME_ADMIN_VOLUME_CHMOD, FAULT);
+	do_call("volume_chmod", json_pack("{s:s, s:s, s:s}", "name", "v", "hostnqn", HOST, "rights", ""),
+		-EIO);
+	assert_int_equal(open_volume(&reader, HOST, false), 0);
+	refuse(2, NVME_ADMIN_VOLUME_LEASE, FAULT);
+	call_lease("lease_release", "v", writer.number, writer.lease, -EIO);
+	assert_int_equal(d->volumes[0].info.lease_client, writer.number);
+	refuse(2, NVME_ADMIN_VOLUME_DELETE, FAULT);
+	d->volumes[0].info.lease_client = 0;
+	do_call("volume_delete", json_pack("{s:s}", "name", "v"), -EIO);
+	do_call("volume_info", json_pack("{s:s}", "name", "v"), 0);
+}
+
+/* An engine whose connection is lost in the middle of a change, and can be made again, is asked again. */
+static void test_a_connection_is_lost_during_a_change(void **state)
+{
+	(void)state;
+	begin_written(3);
+	for (unsigned i = 0; i < 3; i++) {
+		array.engines[i].resets = true;
+		do_call("volume_resize",
+			json_pack("{s:s, s:I}", "name", "v", "bytes", (json_int_t)(BLOCKS + 1 + i) * 4096),
+			0);
+		for (unsigned j = 0; j < 3; j++)
+			assert_int_equal(array.engines[j].volumes[1].is.blocks, BLOCKS + 1 + i);
+	}
+	assert_int_equal(d->counts.taken_out, 0);
+}
+
+static void lose_each_change(struct stand_in_array *of, u32 opcode, unsigned engine)
+{
+	if (opcode == NVME_ADMIN_VOLUME_CHMOD && engine == 1 && !d->engines[1].current)
+		return; /* as it is brought */
+	if (opcode == NVME_ADMIN_VOLUME_CHMOD && engine == 1)
+		of->engines[1].resets = true;
+}
+
+/* Nor for ever. */
+static void test_a_connection_is_lost_in_each_change(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.on_command = lose_each_change;
+	do_call("volume_chmod", json_pack("{s:s, s:s, s:s}", "name", "v", "hostnqn", OTHER, "rights", "r"),
+		-EAGAIN);
+	array.on_command = NULL;
+	do_call("volume_chmod", json_pack("{s:s, s:s, s:s}", "name", "v", "hostnqn", OTHER, "rights", "r"),
+		0);
+	assert_int_equal(open_volume(&reader, OTHER, true), -EACCES);
+	assert_int_equal(d->counts.taken_out, 0);
+}
+
+static void call_add(const char *address, int expected)
+{
+	do_call("engine_add", json_pack("{s:s, s:s}", "address", address, "nqn", "nqn.engine"), expected);
+}
+
+/* What cannot be added leaves no engine behind. */
+static void test_engines_that_are_not_added(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	call_add("1", -EEXIST);
+	array.engines[3].dead = true;
+	call_add("3", -ENOTCONN);
+	array.engines[3].dead = false;
+	array.engines[3].volumes[2].is = (struct nvme_volume){ .vid = 2, .name = "theirs" };
+	call_add("3", -EEXIST);
+	assert_int_equal(array.engines[3].volumes[2].is.vid, 2);
+	assert_int_equal(d->engine_count, 3);
+	array.engines[3].volumes[2].is.vid = 0;
+	call_add("3", 0);
+	assert_int_equal(d->engine_count, 4);
+	assert_int_equal(d->engines[3].info.id, 4);
+}
+
+static void test_the_last_engine_is_not_removed(void **state)
+{
+	(void)state;
+	start_daemon(2, 0, true);
+	do_call("engine_remove", json_pack("{s:i}", "id", 1), 0);
+	settle();
+	assert_int_equal(d->engine_count, 1);
+	do_call("engine_remove", json_pack("{s:i}", "id", 2), -EBUSY);
+	do_call("engine_remove", json_pack("{s:i, s:b}", "id", 2, "lost", true), -EBUSY);
+	assert_false(d->engines[0].leaving);
+}
+
+/* An engine has a volume of that number by another name: its disk is another one's. */
+static void test_a_volume_of_another_name_is_a_stranger(void **state)
+{
+	(void)state;
+	begin_written(3);
+	strcpy(array.engines[1].volumes[1].is.name, "theirs");
+	array.engines[1].resets = true;
+	volumed_heartbeat(d);
+	assert_int_equal(d->counts.taken_out, 1);
+	for (u32 vba = 0; vba < BLOCKS; vba++)
+		array.engines[1].volumes[1].blocks[vba] =
+			(struct stand_in_block){ .version = ~0ull >> 1, .word = 4 };
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	assert_string_equal(array.engines[1].volumes[1].is.name, "v");
+	check_all(&writer);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(test_a_rebuild_ends_when_copies_are_durable),
+		CASE(test_an_engine_joins_when_copies_are_durable),
+		CASE(test_a_list_that_is_refused_is_no_empty_one),
+		CASE(test_blocks_are_compared_with_all_engines),
+		CASE(test_a_lease_of_a_call_that_failed_is_overtaken),
+		CASE(test_an_end_of_a_lease_that_failed_is_overtaken),
+		CASE(test_an_engine_with_a_newer_lease_is_brought),
+		CASE(test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew),
+		CASE(test_the_last_lease),
+		CASE(test_whose_lease),
+		CASE(test_a_change_that_is_refused_is_none),
+		CASE(test_a_connection_is_lost_during_a_change),
+		CASE(test_a_connection_is_lost_in_each_change),
+		CASE(test_engines_that_are_not_added),
+		CASE(test_the_last_engine_is_not_removed),
+		CASE(test_a_volume_of_another_name_is_a_stranger),
+	};
+
+	return cmocka_run_group_tests_name("daemon_refused", tests, NULL, NULL);
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* daemon_start_test.c: what a daemon makes, at its start, of engines that know different things. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "daemon_client.h"
+
+enum { FAULT = 0x280 };
+
+/* An engine that is given beside those of the array has volumes, which are not the array's to delete. */
+static void test_an_engine_of_another_array(void **state)
+{
+	int error;
+
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	volumed_destroy(d);
+	array.engines[3].volumes[2].is = (struct nvme_volume){ .vid = 2, .replicas = 1, .name = "theirs" };
+	error = volumed_create(
+		&(struct volumed_options){ .linker = &array.base, .lease_ms = LEASE_MS, .now_ms = now }, &d);
+	assert_int_equal(error, 0);
+	for (unsigned i = 0; i < 4; i++) {
+		struct nvme_volume_engine info = { .domain = i, .weight = 100, .nqn = "nqn.engine" };
+
+		info.address[0] = (char)('0' + i);
+		assert_int_equal(volumed_engine_note(d, &info, false), 0);
+	}
+	assert_int_equal(volumed_gather(d), -EEXIST);
+	assert_string_equal(array.engines[3].volumes[2].is.name, "theirs");
+	array.engines[3].volumes[2].is.vid = 0; /* as if it were formatted */
+	assert_int_equal(volumed_gather(d), 0);
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+	assert_int_equal(d->engines[3].info.id, 4);
+}
+
+/* Each engine in turn has what the others were not told of. */
+static void test_the_newest_of_each_engine_counts(void **state)
+{
+	(void)state;
+	begin_written(3);
+	for (unsigned i = 0; i < 3; i++) {
+		struct nvme_volume *there = &array.engines[i].volumes[1].is;
+
+		there->lease_epoch += 2;
+		there->lease_client = writer.number;
+		there->blocks++;
+		volumed_destroy(d);
+		start_daemon(3, 0, true);
+		assert_int_equal(d->volumes[0].info.lease_epoch, writer.lease + 2 * (i + 1));
+		assert_int_equal(d->volumes[0].info.blocks, BLOCKS + 1 + i);
+		for (unsigned j = 0; j < 3; j++) {
+			assert_int_equal(array.engines[j].volumes[1].is.lease_epoch,
+					 writer.lease + 2 * (i + 1));
+			assert_int_equal(array.engines[j].volumes[1].is.blocks, BLOCKS + 1 + i);
+		}
+	}
+}
+
+/* At one engine the writer was kept off already: it is by all, and blocks are made equal. */
+static void test_a_fence_at_one_engine_counts(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		begin_written(3);
+		array.engines[i].volumes[1].is.lease_client = VOLUMED_NOBODY;
+		volumed_destroy(d);
+		start_daemon(3, 0, true);
+		assert_int_equal(d->volumes[0].info.lease_client, VOLUMED_NOBODY);
+		assert_true(d->volumes[0].unclean);
+		if (i == 2)
+			break;
+		assert_int_equal(tear_down(state), 0);
+		assert_int_equal(set_up(state), 0);
+	}
+}
+
+/* What a start that failed has read may have changed by the next one. */
+static void test_a_start_that_failed_leaves_nothing(void **state)
+{
+	(void)state;
+	begin_written(3);
+	volumed_destroy(d);
+	for (unsigned i = 0; i < 3; i++) {
+		array.engines[i].refuses = NVME_ADMIN_VOLUME_MAP;
+		array.engines[i].refuses_status = FAULT;
+	}
+	start_daemon(3, 0, false);
+	for (unsigned i = 0; i < 3; i++) { /* another daemon takes a permission away */
+		struct stand_in_volume *volume = &array.engines[i].volumes[1];
+
+		array.engines[i].refuses_status = 0;
+		assert_string_equal(volume->permissions[0].hostnqn, HOST);
+		volume->permissions[0] = volume->permissions[--volume->permission_count];
+	}
+	assert_int_equal(volumed_gather(d), 0);
+	assert_int_equal(d->volume_count, 1);
+	assert_int_equal(open_volume(&reader, HOST, false), -EACCES);
+	assert_int_equal(open_volume(&reader, OTHER, false), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(array.engines[i].volumes[1].permission_count, 1);
+}
+
+/* A new array has all of its engines: one that is silent may have the blocks of an array. */
+static void test_a_new_array_begins_with_all(void **state)
+{
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		array.engines[i].dead = true;
+		start_daemon(3, 0, false);
+		for (unsigned j = 0; j < 3; j++)
+			assert_int_equal(array.engines[j].map.epoch, 0);
+		volumed_destroy(d);
+		array.engines[i].dead = false;
+	}
+	start_daemon(3, 0, true);
+}
+
+/* A volume that was made with the number of one that is gone stands among others by its number: copying goes
+ * by numbers. */
+static void test_numbers_are_used_again(void **state)
+{
+	static const char *const names[] = { "v", "w", "x" };
+
+	(void)state;
+	start_daemon(4, 0, true);
+	for (unsigned i = 0; i < 3; i++)
+		do_call("volume_create",
+			json_pack("{s:s, s:i, s:i}", "name", names[i], "bytes", BLOCKS * 4096, "unit_bytes",
+				  4096),
+			0);
+	do_call("volume_delete", json_pack("{s:s}", "name", "w"), 0);
+	d->last_vid = NVME_VOLUME_MOST;
+	do_call("volume_create",
+		json_pack("{s:s, s:i, s:i}", "name", "again", "bytes", BLOCKS * 4096, "unit_bytes", 4096), 0);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(d->volumes[i].info.vid, i + 1);
+	assert_string_equal(d->volumes[1].info.name, "again");
+	do_call("volume_chmod",
+		json_pack("{s:s, s:s, s:s}", "name", "again", "hostnqn", HOST, "rights", "rw"), 0);
+	assert_int_equal(volumed_lease_grant(d, &d->volumes[1], d->volumes[1].permissions[0].client), 0);
+	writer = (struct client){ .number = d->volumes[1].permissions[0].client,
+				  .vid = 2,
+				  .lease = d->volumes[1].info.lease_epoch,
+				  .map = d->epoch };
+	write_all(1000);
+	array.engines[3].dead = true;
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	check_all(&writer);
+	d->last_vid = NVME_VOLUME_MOST;
+	for (u32 vid = 4; vid <= NVME_VOLUME_MOST; vid++)
+		assert_non_null(volumed_volume_insert(d, &(struct nvme_volume){ .vid = (u16)vid }));
+	do_call("volume_create", json_pack("{s:s, s:i}", "name", "more", "bytes", 4096), -ENOSPC);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		CASE(test_an_engine_of_another_array),   CASE(test_the_newest_of_each_engine_counts),
+		CASE(test_a_fence_at_one_engine_counts), CASE(test_a_start_that_failed_leaves_nothing),
+		CASE(test_a_new_array_begins_with_all),  CASE(test_numbers_are_used_again),
+	};
+
+	return cmocka_run_group_tests_name("daemon_start", tests, NULL, NULL);
+}
