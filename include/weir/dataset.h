@@ -65,6 +65,20 @@ struct weir_dataset_communicator {
  */
 WEIR_API int weir_dataset_communicator_open(const char *name, struct weir_dataset_communicator **out);
 
+/**
+ * weir_dataset_agree() - collective: what one rank met becomes the result of all
+ * @communicator: of the job; NULL: this process alone
+ * @error: 0, or what a call on this rank returned, with its sentence in weir_last_error()
+ *
+ * Calls that are not collective, such as weir_storage_open() and weir_dataset_bread(), fail on one rank
+ * alone, and the others would wait for it in the next collective one. So a program calls this after it has
+ * opened its storages, and at the end of each epoch.
+ *
+ * Return: 0 if @error was 0 on all ranks; else, on each, the error of the first rank that has one, and its
+ * sentence, which names that rank.
+ */
+WEIR_API int weir_dataset_agree(struct weir_dataset_communicator *communicator, int error);
+
 /** typedef weir_dataset_progress - called now and then with what is done; not 0: stop, and leave a state that
  * can be resumed */
 typedef int (*weir_dataset_progress)(void *user, uint64_t done, uint64_t total);
@@ -233,7 +247,7 @@ struct weir_dataset_sample {
  * By a hash of 48 bits; names that the dataset has not are taken for one that it has with a chance of samples
  * / 2^48.
  *
- * Return: 0; -ENOENT, without a sentence.
+ * Return: 0; -ENOENT, without a sentence; -ENOMEM: the index, which the first call makes, has no room.
  */
 WEIR_API int weir_dataset_find(struct weir_dataset *dataset, const char *name, uint64_t *sample);
 

@@ -12,14 +12,18 @@
 
 #include <weir/dataset.h>
 
-/** dlfs_mount() - collective: upload @folder to the storages unless it is there already, and mount them;
- * options may be NULL */
+/** dlfs_mount() - collective: rank 0 uploads @folder to the storages unless it is there already, and all
+ * ranks mount them; options may be NULL */
 static inline int dlfs_mount(struct weir_context *context, struct weir_storage *const *storages,
 			     unsigned storage_count, const char *folder,
 			     const struct weir_dataset_mount_options *options, struct weir_dataset **out)
 {
-	int error = folder ? weir_dataset_upload(storages, storage_count, folder, NULL) : 0;
+	struct weir_dataset_communicator *communicator = options ? options->communicator : NULL;
+	int error = 0;
 
+	if (folder && (!communicator || communicator->rank == 0))
+		error = weir_dataset_upload(storages, storage_count, folder, NULL);
+	error = weir_dataset_agree(communicator, error);
 	return error ? error : weir_dataset_mount(context, storages, storage_count, options, out);
 }
 

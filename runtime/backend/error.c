@@ -26,15 +26,13 @@ int weir_fail(int error, const char *format, ...)
 
 void weir_report(const char *format, ...)
 {
+	char composed[2 * SENTENCE_BYTES];
 	va_list arguments;
 
 	va_start(arguments, format);
-	flockfile(stderr); /* one line, whatever other threads print */
-	fputs("weir: ", stderr);
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
-	funlockfile(stderr);
+	vsnprintf(composed, sizeof(composed), format, arguments);
 	va_end(arguments);
+	fprintf(stderr, "weir: %s\n", composed); /* one line, whatever other threads and processes print */
 }
 
 const char *weir_last_error(void)

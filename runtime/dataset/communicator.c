@@ -16,7 +16,8 @@ static int gather_alone(struct weir_dataset_communicator *communicator, const vo
 	*all = malloc(bytes ? bytes : 1);
 	if (!*all)
 		return weir_fail(ENOMEM, "dataset: no memory to gather %zu bytes", bytes);
-	memcpy(*all, mine, bytes);
+	if (bytes)
+		memcpy(*all, mine, bytes);
 	counts[0] = bytes;
 	return 0;
 }

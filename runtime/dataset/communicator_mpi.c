@@ -127,13 +127,16 @@ static int gather(struct weir_dataset_communicator *communicator, const void *mi
 	*all = malloc(total ? total : 1);
 	if (agree(!*all)) {
 		free(*all);
+		*all = NULL;
 		return weir_fail(ENOMEM, "dataset: a rank has no memory to gather %zu bytes of the directory",
 				 total);
 	}
 	error = total <= FEW_BYTES ? at_once(communicator, mine, *all, counts)
 				   : one_by_one(communicator, mine, *all, counts);
-	if (error)
+	if (error) {
 		free(*all);
+		*all = NULL;
+	}
 	return error;
 }
 

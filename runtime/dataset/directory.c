@@ -86,13 +86,20 @@ uint64_t weir_dataset_directory_chunk(const struct weir_dataset_directory *direc
 	return low;
 }
 
-static struct weir_dataset_lookup_index *index_of(struct weir_dataset_directory *directory,
-						  struct weir_dataset_part *part)
+int weir_dataset_directory_index(struct weir_dataset_directory *directory)
 {
-	if (!part->index && part->count)
-		part->index =
-			directory->lookup->build(directory->entries + part->first, part->count, part->by_key);
-	return part->index;
+	for (uint32_t i = 0; i < directory->part_count && !directory->indexed; i++) {
+		struct weir_dataset_part *part = &directory->parts[i];
+
+		if (!part->index && part->count)
+			part->index = directory->lookup->build(directory->entries + part->first, part->count,
+							       part->by_key);
+		if (!part->index && part->count)
+			return weir_fail(ENOMEM, "dataset: no memory to index %llu names",
+					 (unsigned long long)part->count);
+	}
+	directory->indexed = true;
+	return 0;
 }
 
 /* Its key is another's, too: by the whole hash. UINT64_MAX: it is no such name. */
@@ -117,7 +124,7 @@ static void parts_of(const struct weir_dataset_directory *directory, uint64_t ke
 	*end = placed ? *first + 1 : directory->part_count;
 }
 
-static uint64_t find_hash(struct weir_dataset_directory *directory, struct weir_dataset_hash hash)
+static uint64_t find_hash(const struct weir_dataset_directory *directory, struct weir_dataset_hash hash)
 {
 	uint64_t key = hash.low & WEIR_DATASET_KEY_MASK, found = UINT64_MAX;
 	uint32_t first, end;
@@ -126,11 +133,10 @@ static uint64_t find_hash(struct weir_dataset_directory *directory, struct weir_
 		return found;
 	parts_of(directory, key, &first, &end);
 	for (uint32_t i = first; i < end && found == UINT64_MAX; i++) {
-		struct weir_dataset_part *part = &directory->parts[i];
-		struct weir_dataset_lookup_index *index = index_of(directory, part);
+		const struct weir_dataset_part *part = &directory->parts[i];
 
-		if (index)
-			found = directory->lookup->find(index, directory->entries + part->first, key);
+		if (part->index)
+			found = directory->lookup->find(part->index, directory->entries + part->first, key);
 		if (found != UINT64_MAX)
 			found += part->first;
 	}
@@ -139,28 +145,32 @@ static uint64_t find_hash(struct weir_dataset_directory *directory, struct weir_
 
 uint64_t weir_dataset_directory_find(struct weir_dataset_directory *directory, const char *name)
 {
-	return find_hash(directory, weir_dataset_hash(name));
+	return weir_dataset_directory_index(directory) ? UINT64_MAX
+						       : find_hash(directory, weir_dataset_hash(name));
 }
 
-static void expect_hash(struct weir_dataset_directory *directory, struct weir_dataset_hash hash)
+static void expect_hash(const struct weir_dataset_directory *directory, struct weir_dataset_hash hash)
 {
 	uint64_t key = hash.low & WEIR_DATASET_KEY_MASK;
 	uint32_t first, end;
 
 	parts_of(directory, key, &first, &end);
 	for (uint32_t i = first; i < end; i++) {
-		struct weir_dataset_lookup_index *index = index_of(directory, &directory->parts[i]);
+		const struct weir_dataset_part *part = &directory->parts[i];
 
-		if (index)
-			directory->lookup->expect(index, directory->entries + directory->parts[i].first, key);
+		if (part->index)
+			directory->lookup->expect(part->index, directory->entries + part->first, key);
 	}
 }
 
-void weir_dataset_directory_find_many(struct weir_dataset_directory *directory, const char *const *names,
-				      size_t count, uint64_t *numbers)
+int weir_dataset_directory_find_many(struct weir_dataset_directory *directory, const char *const *names,
+				     size_t count, uint64_t *numbers)
 {
 	struct weir_dataset_hash hashes[OVERLAP];
+	int error = weir_dataset_directory_index(directory);
 
+	if (error)
+		return error;
 	for (size_t at = 0; at < count; at += OVERLAP) {
 		size_t some = count - at < OVERLAP ? count - at : OVERLAP;
 
@@ -171,6 +181,7 @@ void weir_dataset_directory_find_many(struct weir_dataset_directory *directory, 
 		for (size_t i = 0; i < some; i++)
 			numbers[at + i] = find_hash(directory, hashes[i]);
 	}
+	return 0;
 }
 
 uint64_t weir_dataset_directory_bytes(const struct weir_dataset_directory *directory)
@@ -178,6 +189,7 @@ uint64_t weir_dataset_directory_bytes(const struct weir_dataset_directory *direc
 	uint64_t bytes = directory->count * sizeof(*directory->entries) +
 			 directory->part_count * sizeof(*directory->parts);
 
+	bytes += directory->labels ? directory->count * sizeof(*directory->labels) : 0;
 	bytes += (directory->chunks + 1) * sizeof(*directory->chunk_first);
 	bytes += directory->collision_count * sizeof(*directory->collisions);
 	for (uint32_t i = 0; i < directory->part_count; i++)

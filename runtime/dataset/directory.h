@@ -52,6 +52,7 @@ struct weir_dataset_directory {
 	struct weir_dataset_collision *collisions;
 	size_t collision_count;
 	const struct weir_dataset_lookup_kind *lookup;
+	bool indexed; /* every part has its index */
 };
 
 /** struct weir_dataset_lookup_kind - one way to find an entry by its key; see enum weir_dataset_lookup */
@@ -86,13 +87,18 @@ int weir_dataset_directory_chunks(struct weir_dataset_directory *directory, uint
 /** weir_dataset_directory_chunk() - the chunk of sample @number */
 uint64_t weir_dataset_directory_chunk(const struct weir_dataset_directory *directory, uint64_t number);
 
+/** weir_dataset_directory_index() - make the index of names, unless it is there. Return: 0 or -ENOMEM with a
+ * sentence */
+int weir_dataset_directory_index(struct weir_dataset_directory *directory);
+
 /** weir_dataset_directory_find() - number of the sample with @name; UINT64_MAX: there is none, or no memory
  * for the index */
 uint64_t weir_dataset_directory_find(struct weir_dataset_directory *directory, const char *name);
 
-/** weir_dataset_directory_find_many() - the same for several names, whose memory accesses overlap */
-void weir_dataset_directory_find_many(struct weir_dataset_directory *directory, const char *const *names,
-				      size_t count, uint64_t *numbers);
+/** weir_dataset_directory_find_many() - the same for several names, whose memory accesses overlap. Return: 0
+ * or -ENOMEM with a sentence */
+int weir_dataset_directory_find_many(struct weir_dataset_directory *directory, const char *const *names,
+				     size_t count, uint64_t *numbers);
 
 /** weir_dataset_directory_bytes() - memory it takes */
 uint64_t weir_dataset_directory_bytes(const struct weir_dataset_directory *directory);

@@ -27,6 +27,9 @@ int weir_dataset_find(struct weir_dataset *dataset, const char *name, uint64_t *
 		error = weir_fail(EINVAL, "weir_dataset_find: it needs a name and where to put the number");
 	if (error)
 		return error;
+	error = weir_dataset_directory_index(&dataset->directory);
+	if (error)
+		return error;
 	*sample = weir_dataset_directory_find(&dataset->directory, name);
 	return *sample == UINT64_MAX ? -ENOENT : 0;
 }
@@ -40,7 +43,7 @@ int weir_dataset_find_many(struct weir_dataset *dataset, const char *const *name
 		error = weir_fail(EINVAL,
 				  "weir_dataset_find_many: it needs names and where to put the numbers");
 	if (!error)
-		weir_dataset_directory_find_many(&dataset->directory, names, count, samples);
+		error = weir_dataset_directory_find_many(&dataset->directory, names, count, samples);
 	return error;
 }
 
@@ -202,16 +205,17 @@ int weir_dataset_sample_failed(struct weir_dataset *dataset, uint64_t number, ui
 {
 	uint32_t index = weir_dataset_entry_storage(dataset->directory.entries[number]);
 	uint64_t offset = weir_dataset_directory_offset(&dataset->directory, number);
-	char text[80], name[256];
+	char text[80], name[256], named[264] = "", rank[24] = "";
 
-	if (weir_dataset_name(dataset, number, name, sizeof(name)))
-		snprintf(name, sizeof(name), "?");
+	if (!weir_dataset_name(dataset, number, name, sizeof(name))) /* or its storage is gone with it */
+		snprintf(named, sizeof(named), ", '%s'", name);
 	weir_status_text(status, text);
+	if (dataset->communicator->ranks > 1)
+		snprintf(rank, sizeof(rank), "rank %u: ", dataset->communicator->rank);
 	return weir_fail(EIO,
-			 "dataset: sample %llu, '%s', of %u bytes at byte %llu of storage %u, or its chunk, "
-			 "could not be read: %s; "
-			 "rank %u",
-			 (unsigned long long)number, name,
+			 "%sdataset: sample %llu%s, of %u bytes at byte %llu of storage %u, or its chunk, "
+			 "could not be read: %s",
+			 rank, (unsigned long long)number, named,
 			 weir_dataset_entry_length(dataset->directory.entries[number]),
-			 (unsigned long long)offset, index, text, dataset->communicator->rank);
+			 (unsigned long long)offset, index, text);
 }

@@ -48,6 +48,9 @@ static int index_folder(struct weir_dataset_source *source, const char *paramete
 				 strerror(errno));
 	while (!error && (entry = fts_read(tree)) != NULL)
 		error = add_entry(list, entry, strlen(source->name), &classes);
+	if (!error && errno) /* fts_read() sets it to 0 at the end */
+		error = weir_fail(errno, "dataset: cannot read the folder '%s' to its end: %s", source->name,
+				  strerror(errno));
 	fts_close(tree);
 	return error;
 }

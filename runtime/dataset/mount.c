@@ -19,7 +19,6 @@
 #include "base/options.h"
 
 enum {
-	SENTENCE_BYTES = 512,
 	LEAST_CHUNK = 64 << 10,
 	MOST_CHUNK = 4 << 20,
 	DEFAULT_CHUNK = 256 << 10,
@@ -31,7 +30,7 @@ enum {
 /** struct parcel - what a rank sends of one storage: this, and then the sections */
 struct parcel {
 	int32_t error;
-	char sentence[SENTENCE_BYTES];
+	char sentence[WEIR_DATASET_SENTENCE_BYTES];
 	struct weir_dataset_header header;
 };
 
@@ -112,8 +111,11 @@ static int open_storages(struct weir_dataset *dataset, struct weir_storage *cons
 			info.queues > dataset->most_queues ? info.queues : dataset->most_queues;
 		to->block_log2 = disks[i].block_log2;
 		to->max_blocks = disks[i].max_blocks;
-		if (dataset->options.manifests && dataset->options.manifests[i])
+		if (dataset->options.manifests && dataset->options.manifests[i]) {
 			to->manifest = strdup(dataset->options.manifests[i]);
+			if (!to->manifest)
+				error = weir_fail(ENOMEM, "dataset: no memory for the names of manifests");
+		}
 	}
 	if (!error)
 		error = weir_alloc(dataset->context, dataset->storage_count * sizeof(*disks),
@@ -175,6 +177,21 @@ static int check_place(const struct weir_dataset *dataset, const struct weir_dat
 			 index, header->storage, header->storages, index, dataset->storage_count);
 }
 
+/* All parts are of one upload: one that ended between two storages leaves the last ones to an earlier
+ * dataset. */
+static int check_same(const struct weir_dataset *dataset, uint32_t index)
+{
+	const struct weir_dataset_header *header = &dataset->storages[index].header,
+					 *first = &dataset->storages[0].header;
+
+	if (!((header->flags | first->flags) & WEIR_DATASET_LOCATED) || header->id == first->id)
+		return 0;
+	return weir_fail(ESTALE,
+			 "dataset: storage %u has samples of dataset %016llx, and storage 0 of %016llx: an "
+			 "upload was interrupted between them; run it again",
+			 index, (unsigned long long)header->id, (unsigned long long)first->id);
+}
+
 static int load(struct weir_dataset *dataset, uint32_t index, struct weir_dataset_manifest *manifest)
 {
 	struct weir_dataset_source source;
@@ -207,7 +224,7 @@ static void *pack(struct weir_dataset *dataset, uint32_t index, size_t *bytes)
 
 	*bytes = sizeof(parcel);
 	if (parcel.error)
-		snprintf(parcel.sentence, sizeof(parcel.sentence), "%.500s", weir_last_error());
+		snprintf(parcel.sentence, sizeof(parcel.sentence), "%.1000s", weir_last_error());
 	else
 		for (unsigned i = 0; i < SENT_SECTIONS; i++)
 			*bytes += manifest.header.sections[sent_sections[i]].bytes;
@@ -257,16 +274,21 @@ static int add_labels(struct weir_dataset_directory *directory, const uint32_t *
 	return error;
 }
 
+/* The @entries of a storage behind those that are there; as they are, in their own memory, if they are the
+ * first ones and @own: then they belong to the directory. */
 static int add_entries(struct weir_dataset *dataset, uint32_t index, const struct weir_dataset_header *header,
-		       const struct weir_dataset_entry *entries)
+		       struct weir_dataset_entry *entries, bool own)
 {
 	struct weir_dataset_directory *directory = &dataset->directory;
 	uint64_t first = directory->count;
-	int error;
+	int error = 0;
 
 	if (first + header->samples >= UINT32_MAX)
 		return weir_fail(EFBIG, "dataset: more than %u samples; mount it as several", UINT32_MAX);
-	error = more(&directory->entries, first + header->samples, sizeof(*entries));
+	if (own && !directory->entries && header->samples)
+		directory->entries = entries;
+	else
+		error = more(&directory->entries, first + header->samples, sizeof(*entries));
 	if (error)
 		return error;
 	for (uint64_t i = 0; i < header->samples; i++) {
@@ -313,93 +335,88 @@ static int add_rest(struct weir_dataset *dataset, uint32_t index, const struct w
 	return 0;
 }
 
-static int unpack(struct weir_dataset *dataset, uint32_t index, const unsigned char *packed, size_t bytes)
+/* @sections of a storage become part of the directory; the memory of its entries, too, if they are this
+ * rank's @own. */
+static int take(struct weir_dataset *dataset, uint32_t index, const struct weir_dataset_header *header,
+		void *const *sections, bool own)
 {
-	struct parcel parcel;
-	const unsigned char *at[WEIR_DATASET_SECTIONS] = { NULL }, *next = packed + sizeof(parcel);
 	uint64_t first = dataset->directory.count;
 	int error;
 
+	dataset->storages[index].header = *header;
+	error = check_same(dataset, index);
+	if (!error)
+		error = add_entries(dataset, index, header, sections[WEIR_DATASET_ENTRIES], own);
+	if (!error)
+		error = add_labels(&dataset->directory, sections[WEIR_DATASET_LABELS], first,
+				   header->samples);
+	if (!error)
+		error = add_rest(dataset, index, header, sections[WEIR_DATASET_FILES],
+				 sections[WEIR_DATASET_COLLISIONS]);
+	dataset->id = weir_mix_u64(dataset->id ^ header->id);
+	return error;
+}
+
+static int unpack(struct weir_dataset *dataset, uint32_t index, unsigned char *packed, size_t bytes)
+{
+	struct parcel parcel;
+	void *sections[WEIR_DATASET_SECTIONS] = { NULL };
+	unsigned char *next = packed + sizeof(parcel);
+
 	if (bytes < sizeof(parcel))
 		return weir_fail(EIO,
-				 "dataset: rank %u sent no directory of storage %u; it has no memory left, "
-				 "or is of another version",
+				 "rank %u: dataset: no directory of storage %u came from it; it has no "
+				 "memory left, or is of another version",
 				 index % dataset->communicator->ranks, index);
 	memcpy(&parcel, packed, sizeof(parcel));
-	if (parcel.error && dataset->communicator->ranks > 1)
+	if (parcel.error)
 		return weir_fail(-parcel.error, "rank %u: %s", index % dataset->communicator->ranks,
 				 parcel.sentence);
-	if (parcel.error)
-		return weir_fail(-parcel.error, "%s", parcel.sentence);
 	for (unsigned i = 0; i < SENT_SECTIONS; i++) {
-		at[sent_sections[i]] = parcel.header.sections[sent_sections[i]].bytes ? next : NULL;
+		sections[sent_sections[i]] = parcel.header.sections[sent_sections[i]].bytes ? next : NULL;
 		next += parcel.header.sections[sent_sections[i]].bytes;
 	}
-	dataset->storages[index].header = parcel.header;
-	error = add_entries(dataset, index, &parcel.header, (const void *)at[WEIR_DATASET_ENTRIES]);
+	return take(dataset, index, &parcel.header, sections, false);
+}
+
+/* A job of one process: the directory of the first storage takes no second copy. */
+static int load_alone(struct weir_dataset *dataset, uint32_t index)
+{
+	struct weir_dataset_manifest manifest;
+	int error = load(dataset, index, &manifest);
+
 	if (!error)
-		error = add_labels(&dataset->directory, (const void *)at[WEIR_DATASET_LABELS], first,
-				   parcel.header.samples);
-	if (!error)
-		error = add_rest(dataset, index, &parcel.header, at[WEIR_DATASET_FILES],
-				 (const void *)at[WEIR_DATASET_COLLISIONS]);
-	dataset->id = weir_mix_u64(dataset->id ^ parcel.header.id);
+		error = take(dataset, index, &manifest.header, manifest.sections, true);
+	if (dataset->directory.entries == manifest.sections[WEIR_DATASET_ENTRIES])
+		manifest.sections[WEIR_DATASET_ENTRIES] = NULL;
+	weir_dataset_manifest_free(&manifest);
 	return error;
 }
 
 /* All ranks learn of one storage. A rank that failed before goes along, so that no other one waits for it. */
-static int gather_storage(struct weir_dataset *dataset, uint32_t index, size_t *counts, int before)
+static int gather_storage(struct weir_dataset *dataset, uint32_t index, int before)
 {
 	struct weir_dataset_communicator *communicator = dataset->communicator;
 	uint32_t owner = index % communicator->ranks;
-	bool mine = owner == communicator->rank;
-	size_t bytes = 0, skip = 0;
-	void *packed = mine ? pack(dataset, index, &bytes) : NULL, *all = NULL;
-	int error = communicator->gather(communicator, packed, packed ? bytes : 0, &all, counts);
+	struct weir_dataset_parts parts;
+	size_t bytes = 0;
+	void *packed = owner == communicator->rank ? pack(dataset, index, &bytes) : NULL;
+	int error = weir_dataset_gather(communicator, packed, packed ? bytes : 0, owner, &parts);
 
 	free(packed);
-	if (error)
-		return error;
-	for (uint32_t i = 0; i < owner; i++)
-		skip += counts[i];
-	error = before ? before : unpack(dataset, index, (unsigned char *)all + skip, counts[owner]);
-	free(all);
-	return error;
-}
-
-/* Return: the worst error of all ranks, with its sentence on all of them. */
-static int agree(struct weir_dataset *dataset, int error)
-{
-	struct weir_dataset_communicator *communicator = dataset->communicator;
-	struct {
-		int32_t error;
-		char sentence[SENTENCE_BYTES];
-	} mine = { .error = error }, *all = NULL;
-	size_t *counts = calloc(communicator->ranks, sizeof(*counts));
-	int gathered;
-
-	if (error)
-		snprintf(mine.sentence, sizeof(mine.sentence), "%.500s", weir_last_error());
-	gathered = counts ? communicator->gather(communicator, &mine, sizeof(mine), (void **)&all, counts)
-			  : -ENOMEM;
-	for (uint32_t i = 0; i < communicator->ranks && !gathered && !error; i++)
-		if (all[i].error)
-			error = weir_fail(-all[i].error, "rank %u: %s", i, all[i].sentence);
-	free(all);
-	free(counts);
-	return error ? error : gathered;
+	if (!error && !before)
+		error = unpack(dataset, index, (unsigned char *)parts.all + parts.begin, parts.bytes);
+	free(parts.all);
+	return before ? before : error;
 }
 
 static int gather_all(struct weir_dataset *dataset)
 {
-	size_t *counts = calloc(dataset->communicator->ranks, sizeof(*counts));
-	int error =
-		agree(dataset, counts ? 0 : weir_fail(ENOMEM, "dataset: no memory to gather the directory"));
+	bool alone = dataset->communicator->ranks < 2;
+	int error = 0;
 
-	for (uint32_t i = 0;
-	     i < dataset->storage_count && (dataset->communicator->ranks > 1 || !error) && counts; i++)
-		error = gather_storage(dataset, i, counts, error);
-	free(counts);
+	for (uint32_t i = 0; i < dataset->storage_count && !(alone && error); i++)
+		error = alone ? load_alone(dataset, i) : gather_storage(dataset, i, error);
 	return error;
 }
 
@@ -444,11 +461,13 @@ static int set_up(struct weir_dataset *dataset)
 	}
 	dataset->info.chunks = dataset->directory.chunks;
 	dataset->info.cache_bytes = (uint64_t)dataset->cache.count * dataset->options.chunk_bytes;
-	return agree(dataset, error);
+	return weir_dataset_agree(dataset->communicator, error);
 }
 
 static void release(struct weir_dataset *dataset)
 {
+	if (!dataset)
+		return;
 	weir_dataset_batches_close(dataset);
 	weir_dataset_cache_close(dataset);
 	weir_dataset_epoch_close(&dataset->epoch);
@@ -465,40 +484,51 @@ static void release(struct weir_dataset *dataset)
 	free(dataset);
 }
 
+/* Memory for what is known of @count storages. */
+static int make(struct weir_context *context, unsigned count,
+		const struct weir_dataset_mount_options *options, struct weir_dataset **out)
+{
+	struct weir_dataset *dataset = calloc(1, sizeof(*dataset));
+
+	*out = dataset;
+	if (!dataset)
+		return weir_fail(ENOMEM, "dataset: no memory to mount");
+	dataset->context = context;
+	dataset->options = *options;
+	dataset->storage_count = count;
+	weir_dataset_communicator_alone(&dataset->alone);
+	dataset->communicator = options->communicator ? options->communicator : &dataset->alone;
+	dataset->directory.lookup =
+		options->lookup == WEIR_DATASET_AVL ? &weir_dataset_lookup_avl : &weir_dataset_lookup_buckets;
+	dataset->storages = calloc(count, sizeof(*dataset->storages));
+	dataset->directory.parts = calloc(count, sizeof(*dataset->directory.parts));
+	dataset->directory.part_count = count;
+	if (!dataset->storages || !dataset->directory.parts)
+		return weir_fail(ENOMEM, "dataset: no memory for %u storages", count);
+	return 0;
+}
+
 int weir_dataset_mount(struct weir_context *context, struct weir_storage *const *storages,
 		       unsigned storage_count, const struct weir_dataset_mount_options *given,
 		       struct weir_dataset **out)
 {
-	struct weir_dataset *dataset = calloc(1, sizeof(*dataset));
+	struct weir_dataset_mount_options options;
+	struct weir_dataset *dataset = NULL;
 	uint64_t begin = now_us();
-	int error;
+	int error = weir_options_take(&options, sizeof(options), given, "weir_dataset_mount");
 
-	if (!dataset)
-		return weir_fail(ENOMEM, "dataset: no memory to mount");
-	error = weir_options_take(&dataset->options, sizeof(dataset->options), given, "weir_dataset_mount");
-	if (!error && (!context || !storages || !storage_count || storage_count > UINT16_MAX || !out))
+	if (error)
+		return error;
+	if (!context || !storages || !storage_count || storage_count > UINT16_MAX || !out)
 		error = weir_fail(EINVAL, "weir_dataset_mount: it needs a context, 1 to 65535 storages and "
 					  "where to put the dataset");
 	if (!error)
-		error = check_options(&dataset->options);
-	if (error) {
-		free(dataset);
-		return error;
-	}
-	dataset->context = context;
-	dataset->storage_count = storage_count;
-	weir_dataset_communicator_alone(&dataset->alone);
-	dataset->communicator =
-		dataset->options.communicator ? dataset->options.communicator : &dataset->alone;
-	dataset->directory.lookup = dataset->options.lookup == WEIR_DATASET_AVL
-					    ? &weir_dataset_lookup_avl
-					    : &weir_dataset_lookup_buckets;
-	dataset->storages = calloc(storage_count, sizeof(*dataset->storages));
-	dataset->directory.parts = calloc(storage_count, sizeof(*dataset->directory.parts));
-	dataset->directory.part_count = storage_count;
-	if (!dataset->storages || !dataset->directory.parts)
-		error = weir_fail(ENOMEM, "dataset: no memory for %u storages", storage_count);
-	error = agree(dataset, error ? error : open_storages(dataset, storages));
+		error = check_options(&options);
+	if (!error)
+		error = make(context, storage_count, &options, &dataset);
+	if (!error)
+		error = open_storages(dataset, storages);
+	error = weir_dataset_agree(options.communicator, error);
 	if (!error)
 		error = set_up(dataset);
 	if (error) {

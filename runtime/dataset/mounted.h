@@ -3,7 +3,8 @@
  * mounted.h: what is behind a mounted dataset, for the files of this folder.
  *
  * Owns: struct weir_dataset. cache.c has the sample cache, plan.c turns samples into reads and pieces,
- * batch.c the memory of mini-batches, stream.c their order, mount.c and files.c the rest.
+ * batch.c the memory of mini-batches, stream.c their order, agree.c what ranks exchange, mount.c and files.c
+ * the rest.
  */
 #ifndef WEIR_DATASET_MOUNTED_H
 #define WEIR_DATASET_MOUNTED_H
@@ -15,7 +16,12 @@
 #include "manifest.h"
 #include "order.h"
 
-enum { WEIR_DATASET_MAX_BATCHES = 16, WEIR_DATASET_ROW_ALIGN = 16, WEIR_DATASET_SOURCE_SLACK = 16 };
+enum {
+	WEIR_DATASET_MAX_BATCHES = 16,
+	WEIR_DATASET_ROW_ALIGN = 16,
+	WEIR_DATASET_SOURCE_SLACK = 16,
+	WEIR_DATASET_SENTENCE_BYTES = 1024, /* that ranks send each other */
+};
 
 /** struct weir_dataset_storage - one storage of a dataset */
 struct weir_dataset_storage {
@@ -178,6 +184,19 @@ int weir_dataset_drain(struct weir_dataset *dataset);
 /* failure.c */
 /** weir_dataset_sample_failed() - the sentence for a sample that could not be read. Return: -EIO */
 int weir_dataset_sample_failed(struct weir_dataset *dataset, uint64_t number, uint32_t status);
+
+/** struct weir_dataset_parts - what all ranks sent: @all, of malloc(), where the part of one rank begins at
+ * @begin and has @bytes */
+struct weir_dataset_parts {
+	void *all;
+	size_t begin, bytes;
+};
+
+/* agree.c */
+/** weir_dataset_gather() - the communicator's gather; @parts has where the part of @rank is. Return: 0, or a
+ * negative errno and nothing in @parts */
+int weir_dataset_gather(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,
+			uint32_t rank, struct weir_dataset_parts *parts);
 
 /* communicator.c */
 void weir_dataset_communicator_alone(struct weir_dataset_communicator *communicator);

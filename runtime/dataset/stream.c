@@ -351,23 +351,20 @@ int weir_dataset_release(struct weir_dataset *dataset, const struct weir_dataset
 static int left_of(struct weir_dataset *dataset, struct weir_dataset_share *left)
 {
 	uint32_t ranks = dataset->communicator->ranks;
-	size_t *counts = malloc(ranks * sizeof(*counts));
-	void *all = NULL;
-	int error = counts ? dataset->communicator->gather(dataset->communicator, &dataset->used,
-							   sizeof(dataset->used), &all, counts)
-			   : weir_fail(ENOMEM, "dataset: no memory to say where the epoch is");
+	struct weir_dataset_parts parts;
+	int error =
+		weir_dataset_gather(dataset->communicator, &dataset->used, sizeof(dataset->used), 0, &parts);
 
 	for (uint32_t rank = 0; rank < ranks && !error; rank++) {
 		struct weir_dataset_share share = { 0 };
 
 		error = weir_dataset_share_divide(&dataset->all, rank, ranks, &share);
 		if (!error)
-			error = weir_dataset_share_cut(&share, ((uint64_t *)all)[rank],
+			error = weir_dataset_share_cut(&share, ((uint64_t *)parts.all)[rank],
 						       weir_dataset_share_count(&share), left);
 		weir_dataset_share_clear(&share);
 	}
-	free(all);
-	free(counts);
+	free(parts.all);
 	return error;
 }
 

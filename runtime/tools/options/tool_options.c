@@ -24,12 +24,14 @@ enum {
 /* The name of the program whose command line was parsed last. */
 static const char *current = "weir";
 
-/* Of "weir-graph convert" the tool is the first word. */
+/* Of "weir-graph convert" the tool is the first word. One call of the system: lines of several processes,
+ * such as the ranks of a job, do not mix. */
 static void print_sentence(const char *format, va_list arguments)
 {
-	fprintf(stderr, "%.*s: ", (int)strcspn(current, " "), current);
-	vfprintf(stderr, format, arguments);
-	fputc('\n', stderr);
+	char sentence[SENTENCE_BYTES];
+
+	vsnprintf(sentence, sizeof(sentence), format, arguments);
+	fprintf(stderr, "%.*s: %s\n", (int)strcspn(current, " "), current, sentence);
 }
 
 int tool_complain(const char *format, ...)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* commands.c: index, upload, info, verify and order. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,8 +20,8 @@ int tool_index(struct tool *tool)
 			return tool_complain(
 				"index %s: give --manifest FILE; only file: has a place for it by itself",
 				tool->operands[i]);
-	if (!tool_open(tool, 0, true))
-		return TOOL_FAILED;
+	if (tool_open(tool, 0, true))
+		return tool_failed();
 	for (unsigned i = 0; i < tool->storage_count; i++) {
 		if (weir_dataset_index(tool->storages[i], tool->manifests[i], &options))
 			return tool_failed();
@@ -35,8 +36,8 @@ int tool_upload(struct tool *tool)
 						      .format = tool->format,
 						      .progress = tool_progress };
 
-	if (!tool_open(tool, 1, true))
-		return TOOL_FAILED;
+	if (tool_open(tool, 1, true))
+		return tool_failed();
 	return weir_dataset_upload(tool->storages, tool->storage_count, tool->operands[0], &options)
 		       ? tool_failed()
 		       : TOOL_OK;
@@ -64,21 +65,24 @@ int tool_info(struct tool *tool)
 	return TOOL_OK;
 }
 
-/* One epoch; every sample once over all ranks. */
+/* One epoch; every sample once over all ranks. Return: 0, what weir_dataset_bread() returned, or -ECANCELED.
+ */
 static int read_epoch(struct tool *tool, uint64_t total, uint64_t *samples, uint64_t *bytes)
 {
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
 
 	do {
-		if (weir_dataset_bread(tool->dataset, tool->batch, &batch))
-			return tool_failed();
+		int error = weir_dataset_bread(tool->dataset, tool->batch, &batch);
+
+		if (error)
+			return error;
 		for (uint32_t i = 0; i < batch.count; i++)
 			*bytes += batch.host_lengths[i];
 		*samples += batch.count;
 		if (tool_progress(NULL, *samples, total))
-			return tool_complain("stopped after %" PRIu64 " samples", *samples);
+			return -ECANCELED;
 	} while (batch.count);
-	return TOOL_OK;
+	return 0;
 }
 
 /* Over all ranks. */
@@ -107,13 +111,22 @@ int tool_verify(struct tool *tool)
 							  .seed = tool->seed,
 							  .order = tool->order };
 	uint64_t samples = 0, bytes = 0;
+	int error;
 
 	if (!tool_mount(tool))
 		return TOOL_FAILED;
-	if (weir_dataset_info(tool->dataset, &info) || weir_dataset_sequence(tool->dataset, &sequence))
+	error = weir_dataset_info(tool->dataset, &info);
+	if (!error)
+		error = weir_dataset_sequence(tool->dataset, &sequence);
+	if (!error)
+		error = read_epoch(tool, info.samples / tool->communicator->ranks, &samples, &bytes);
+	error = weir_dataset_agree(tool->communicator,
+				   error); /* or others would wait in sum() for this rank */
+	if (error == -ECANCELED)
+		return tool_complain("stopped after %" PRIu64 " samples", samples);
+	if (error)
 		return tool_failed();
-	if (read_epoch(tool, info.samples / tool->communicator->ranks, &samples, &bytes) ||
-	    sum(tool, &samples) || sum(tool, &bytes))
+	if (sum(tool, &samples) || sum(tool, &bytes))
 		return TOOL_FAILED;
 	if (samples != info.samples || bytes != info.bytes)
 		return tool_complain("%" PRIu64 " samples with %" PRIu64

@@ -47,10 +47,16 @@ double tool_seconds(void)
 
 int tool_progress(void *user, uint64_t done, uint64_t total)
 {
+	static int terminal = -1;
+	static uint64_t shown;
+	uint64_t percent = total ? (uint64_t)(100.0 * (double)done / (double)total) : 100;
+
 	(void)user;
-	if (isatty(STDERR_FILENO))
-		fprintf(stderr, "\r%3.0f%%%s", total ? 100.0 * (double)done / (double)total : 100.0,
-			done == total ? "\r    \r" : "");
+	if (terminal < 0)
+		terminal = isatty(STDERR_FILENO);
+	if (terminal && (percent != shown || done == total))
+		fprintf(stderr, "\r%3u%%%s", (unsigned)percent, done == total ? "\r    \r" : "");
+	shown = percent;
 	return stopped;
 }
 
@@ -72,21 +78,19 @@ static char *manifest_of(const struct tool *tool, const char *uri, bool must_be)
 	return path;
 }
 
-bool tool_open(struct tool *tool, int first, bool write)
+int tool_open(struct tool *tool, int first, bool write)
 {
 	struct weir_storage_options options = { .size = sizeof(options), .max_transfer_bytes = 256 << 10 };
 
-	if (tool->operand_count - first > TOOL_MOST_STORAGES)
-		return tool_complain("at most %d storages", TOOL_MOST_STORAGES) == TOOL_OK;
-	if (weir_context_open(tool->context_name, NULL, &tool->context))
-		return tool_failed() == TOOL_OK;
-	for (int i = first; i < tool->operand_count; i++) {
-		if (weir_storage_open(tool->context, tool->operands[i], &options,
-				      &tool->storages[tool->storage_count]))
-			return tool_failed() == TOOL_OK;
-		tool->manifests[tool->storage_count++] = manifest_of(tool, tool->operands[i], !write);
+	int error = weir_context_open(tool->context_name, NULL, &tool->context);
+
+	for (int i = first; i < tool->operand_count && !error; i++) {
+		error = weir_storage_open(tool->context, tool->operands[i], &options,
+					  &tool->storages[tool->storage_count]);
+		if (!error)
+			tool->manifests[tool->storage_count++] = manifest_of(tool, tool->operands[i], !write);
 	}
-	return true;
+	return error;
 }
 
 bool tool_mount(struct tool *tool)
@@ -104,8 +108,8 @@ bool tool_mount(struct tool *tool)
 	if (weir_dataset_communicator_open("auto", &tool->communicator))
 		return tool_failed() == TOOL_OK;
 	options.communicator = tool->communicator;
-	if (!tool_open(tool, 0, false))
-		return false;
+	if (weir_dataset_agree(tool->communicator, tool_open(tool, 0, false)))
+		return tool_failed() == TOOL_OK;
 	if (weir_dataset_mount(tool->context, tool->storages, tool->storage_count, &options, &tool->dataset))
 		return tool_failed() == TOOL_OK;
 	return true;
@@ -255,6 +259,8 @@ static int carry_out(int (*work)(struct tool *tool), char **operands)
 	tool.operands = operands;
 	while (operands[tool.operand_count])
 		tool.operand_count++;
+	if (tool.operand_count > TOOL_MOST_STORAGES)
+		return tool_complain("at most %d storages", TOOL_MOST_STORAGES);
 	status = work(&tool);
 	tool_close(&tool);
 	return fflush(stdout) == 0 ? status : TOOL_FAILED;

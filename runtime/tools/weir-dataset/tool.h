@@ -40,9 +40,11 @@ int tool_verify(struct tool *tool);
 int tool_order(struct tool *tool);
 int tool_bench(struct tool *tool);
 
-/** tool_open() - the context, and operands from number @first on as storages; false after a sentence */
-bool tool_open(struct tool *tool, int first, bool write);
-/** tool_mount() - tool_open() of all operands, and the dataset */
+/** tool_open() - the context, and operands from number @first on as storages. Return: 0, or a negative errno
+ * with a sentence in weir_last_error() */
+int tool_open(struct tool *tool, int first, bool write);
+/** tool_mount() - tool_open() of all operands, and the dataset, on all ranks or none; false after a sentence
+ */
 bool tool_mount(struct tool *tool);
 /** tool_close() - all that is open */
 void tool_close(struct tool *tool);
