@@ -11,7 +11,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..10
+echo 1..12
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -47,13 +47,25 @@ verdict $? "bench, as JSON, and parts of it"
 "$tool" verify "file:$folder/one" 2>&1 | grep -q 'name all storages'
 verdict $? "half of the storages are refused"
 "$tool" make "$folder/large" --as records --samples 400 --bytes 1M && truncate -s 450M "$folder/target"
-"$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M 2>"$folder/err" &
-upload=$!
-while kill -0 $upload 2>/dev/null && ! head -c 8 "$folder/target" | grep -q WDAT; do :; done
-kill -INT $upload
-wait $upload
-if [ $? = 1 ]; then # it was under way
-  "$tool" verify "file:$folder/target" 2>&1 | grep -q 'was interrupted after'
-fi && "$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M && "$tool" verify "file:$folder/target" | grep -q '^400 samples'
+# Upload until the storage has a header, then a signal; the STATUS that the upload ends with if it was under way: interrupt SIGNAL STATUS
+interrupt() {
+  dd if=/dev/zero of="$folder/target" bs=4096 count=1 conv=notrunc status=none
+  "$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M 2>"$folder/err" &
+  upload=$!
+  while kill -0 $upload 2>/dev/null && ! head -c 8 "$folder/target" | grep -q WDAT; do sleep 0.01; done
+  kill -"$1" $upload
+  wait $upload 2>/dev/null
+  [ $? != "$2" ] || "$tool" verify "file:$folder/target" 2>&1 | grep -q 'was interrupted after'
+}
+completes() {
+  "$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M && "$tool" verify "file:$folder/target" | grep -q '^400 samples' &&
+    cmp <("$tool" info "file:$folder/target" | grep samples) <(echo "samples         400")
+}
+interrupt INT 1 && completes
 verdict $? "an upload that is interrupted is not mounted, and the next one completes it"
+interrupt KILL 137 && completes
+verdict $? "an upload that is killed is not mounted, and the next one completes it"
+"$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M && truncate -s 300M "$folder/target" &&
+  "$tool" verify "file:$folder/target" 2>&1 | grep -q 'storage 0.*ends at byte 314572800'
+verdict $? "a storage that was cut short is refused, with its length"
 exit $failed

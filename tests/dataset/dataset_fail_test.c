@@ -260,6 +260,34 @@ static void test_interrupted_upload(void **state)
 	must(weir_storage_close(target));
 }
 
+/* An upload that ends between two storages leaves the second one to the dataset that was there before: no
+ * mount mixes the two. */
+static void test_parts_of_two_uploads(void **state)
+{
+	struct weir_storage *targets[2], *other;
+	struct weir_dataset *dataset;
+
+	(void)state;
+	rig_records(path, 100, RECORD);
+	for (unsigned i = 0; i < 2; i++)
+		must(weir_storage_open(context, "virt:1M", NULL, &targets[i]));
+	must(weir_storage_open(context, "virt:1M", NULL, &other));
+	must(weir_dataset_upload(targets, 2, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+	must(weir_dataset_mount(context, targets, 2, NULL, &dataset));
+	must(weir_dataset_unmount(dataset));
+	rig_records(path, 120, RECORD);
+	must(weir_dataset_upload((struct weir_storage *[]){ targets[0], other }, 2, path,
+				 WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+	refused(weir_dataset_mount(context, targets, 2, NULL, &dataset), -ESTALE,
+		"storage 1 has samples of dataset", "run it again");
+	must(weir_dataset_upload(targets, 2, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+	must(weir_dataset_mount(context, targets, 2, NULL, &dataset));
+	must(weir_dataset_unmount(dataset));
+	for (unsigned i = 0; i < 2; i++)
+		must(weir_storage_close(targets[i]));
+	must(weir_storage_close(other));
+}
+
 static void test_no_room(void **state)
 {
 	struct weir_storage *target;
@@ -348,11 +376,17 @@ static void test_cut_archive(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_manifest_damaged), cmocka_unit_test(test_other_version),
-		cmocka_unit_test(test_no_manifest),      cmocka_unit_test(test_data_changed),
-		cmocka_unit_test(test_bad_block),        cmocka_unit_test(test_interrupted_upload),
-		cmocka_unit_test(test_no_room),          cmocka_unit_test(test_two_jobs),
-		cmocka_unit_test(test_wrong_calls),      cmocka_unit_test(test_cut_archive),
+		cmocka_unit_test(test_manifest_damaged),
+		cmocka_unit_test(test_other_version),
+		cmocka_unit_test(test_no_manifest),
+		cmocka_unit_test(test_data_changed),
+		cmocka_unit_test(test_bad_block),
+		cmocka_unit_test(test_interrupted_upload),
+		cmocka_unit_test(test_parts_of_two_uploads),
+		cmocka_unit_test(test_no_room),
+		cmocka_unit_test(test_two_jobs),
+		cmocka_unit_test(test_wrong_calls),
+		cmocka_unit_test(test_cut_archive),
 	};
 
 	return cmocka_run_group_tests_name("dataset_fail", tests, set_up, tear_down);

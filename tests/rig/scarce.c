@@ -28,31 +28,39 @@ static struct kept {
 } kept[MOST_KEPT];
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static uintptr_t library, library_end;
-static size_t kept_count, calls, fail_at;
-static bool on, later;
+/* struct code - of a library */
+static struct code {
+	uintptr_t begin, end;
+} libraries[2];
 
-/* Where the library's code is. */
+static size_t kept_count, calls, fail_at;
+static bool on, later, alone;
+static _Thread_local bool here;
+
+/* Where the code of libweir and libweir-dataset is. */
 static int find_library(struct dl_phdr_info *info, size_t size, void *unused)
 {
 	const char *name = strrchr(info->dlpi_name, '/');
+	bool dataset = name && strncmp(name, "/libweir-dataset.so", 19) == 0;
+	struct code *to = &libraries[dataset];
 
 	(void)size;
 	(void)unused;
-	if (!name || strncmp(name, "/libweir.so", 11) != 0)
+	if (!dataset && (!name || strncmp(name, "/libweir.so", 11) != 0))
 		return 0;
-	library = info->dlpi_addr;
-	for (unsigned i = 0; i < info->dlpi_phnum; i++)
-		if (info->dlpi_phdr[i].p_type == PT_LOAD &&
-		    info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz > library_end)
-			library_end =
-				info->dlpi_addr + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
-	return 1;
+	to->begin = info->dlpi_addr;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		uintptr_t end = to->begin + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz;
+
+		if (info->dlpi_phdr[i].p_type == PT_LOAD && end > to->end)
+			to->end = end;
+	}
+	return 0;
 }
 
 void scarce_begin(size_t nth, bool and_later)
 {
-	if (!library)
+	if (!libraries[0].begin)
 		dl_iterate_phdr(find_library, NULL);
 	pthread_mutex_lock(&mutex);
 	calls = 0;
@@ -60,6 +68,11 @@ void scarce_begin(size_t nth, bool and_later)
 	later = and_later;
 	on = true;
 	pthread_mutex_unlock(&mutex);
+}
+
+void scarce_alone(void)
+{
+	alone = here = true;
 }
 
 size_t scarce_end(void)
@@ -86,9 +99,13 @@ size_t scarce_kept(size_t *where)
 	return count;
 }
 
-static bool of_library(const void *caller)
+/* Which of the libraries @caller is of, or NULL. */
+static const struct code *of_library(const void *caller)
 {
-	return library && (uintptr_t)caller >= library && (uintptr_t)caller < library_end;
+	for (unsigned i = 0; i < sizeof(libraries) / sizeof(*libraries); i++)
+		if ((uintptr_t)caller >= libraries[i].begin && (uintptr_t)caller < libraries[i].end)
+			return &libraries[i];
+	return NULL;
 }
 
 /* The library asks. Return: it must go without. */
@@ -96,7 +113,7 @@ static bool refuse(const void *caller)
 {
 	bool fails;
 
-	if (!of_library(caller))
+	if (!of_library(caller) || (alone && !here))
 		return false;
 	pthread_mutex_lock(&mutex);
 	calls += on;
@@ -108,13 +125,15 @@ static bool refuse(const void *caller)
 /* It was given. What is already there when counting begins is not known, nor is it when it is given back. */
 static void keep(const void *what, const void *caller)
 {
-	if (!what || what == MAP_FAILED || !of_library(caller))
+	const struct code *library = of_library(caller);
+
+	if (!what || what == MAP_FAILED || !library)
 		return;
 	pthread_mutex_lock(&mutex);
 	for (size_t i = (uintptr_t)what / 16 % MOST_KEPT, tries = 0; tries < MOST_KEPT;
 	     i = (i + 1) % MOST_KEPT, tries++)
 		if (!kept[i].what) {
-			kept[i] = (struct kept){ what, (uintptr_t)caller - library };
+			kept[i] = (struct kept){ what, (uintptr_t)caller - library->begin };
 			kept_count++;
 			break;
 		}
@@ -124,7 +143,7 @@ static void keep(const void *what, const void *caller)
 /* Given back: by whomever. */
 static void give_back(const void *what)
 {
-	if (!what || !library)
+	if (!what || !libraries[0].begin)
 		return;
 	pthread_mutex_lock(&mutex);
 	for (size_t i = 0, at = (uintptr_t)what / 16 % MOST_KEPT; kept_count && i < MOST_KEPT;

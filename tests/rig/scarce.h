@@ -2,8 +2,8 @@
 /*
  * scarce.h: memory, mappings, threads, rings and files that are not to be had.
  *
- * scarce.c stands before the system's functions. Of those that the library itself calls it counts each, lets
- * the one fail that is asked for, and keeps what was given and not yet taken back.
+ * scarce.c stands before the system's functions. Of those that libweir and libweir-dataset themselves call it
+ * counts each, lets the one fail that is asked for, and keeps what was given and not yet taken back.
  */
 #ifndef WEIR_TESTS_SCARCE_H
 #define WEIR_TESTS_SCARCE_H
@@ -14,6 +14,10 @@
 /** scarce_begin() - from now on call @nth fails, counted from 1; @and_later: all behind it, too; 0: none does
  */
 void scarce_begin(size_t nth, bool and_later);
+
+/** scarce_alone() - from now on only calls of this thread count: none of controllers, lanes and watchdogs
+ * fail */
+void scarce_alone(void);
 
 /** scarce_end() - no more calls fail. Return: how many there were */
 size_t scarce_end(void);
