@@ -234,55 +234,108 @@ static int print_stats(struct tool *tool)
 	return TOOL_OK;
 }
 
-/* Names of some samples, in random order. */
-static char **some_names(struct tool *tool, uint64_t samples, size_t count)
+/** struct names - that are looked up, in random order */
+struct names {
+	char **names;
+	size_t count, skip; /* characters before each: of the peers' folder */
+};
+
+enum { SOME_NAMES = 2000, LOOKUPS = 400000 };
+
+/* All names of the peers' files, or of some samples. */
+static int list_names(struct tool *tool, uint64_t samples, struct names *names)
 {
-	char **names = calloc(count, sizeof(*names)), text[4096];
+	char text[4096];
 	uint64_t state = 1;
 
-	for (size_t i = 0; i < count && names; i++) {
+	if (tool->peers) {
+		names->skip = strlen(tool->peers);
+		while (names->skip && tool->peers[names->skip - 1] == '/')
+			names->skip--;
+		names->skip++;
+		return peer_names(tool->peers, tool->seed, &names->names, &names->count);
+	}
+	names->names = calloc(SOME_NAMES, sizeof(*names->names));
+	for (; names->names && names->count < SOME_NAMES; names->count++) {
 		state = state * 6364136223846793005u + 1442695040888963407u;
 		if (weir_dataset_name(tool->dataset, (state >> 20) % samples, text, sizeof(text)))
-			return NULL;
-		names[i] = strdup(text);
+			return tool_failed();
+		names->names[names->count] = strdup(text);
 	}
-	return names;
+	return names->names ? TOOL_OK : tool_complain("no memory for names");
+}
+
+/* Nanoseconds of a lookup, one by one or @many at once. */
+static double time_lookups(struct tool *tool, const char *const *names, size_t count, bool many,
+			   uint64_t *numbers)
+{
+	size_t rounds = count < LOOKUPS ? LOOKUPS / count : 1;
+	double begin = tool_seconds();
+
+	for (size_t round = 0; round < rounds; round++) {
+		if (many)
+			weir_dataset_find_many(tool->dataset, names, count, numbers);
+		for (size_t i = 0; i < count && !many; i++)
+			weir_dataset_find(tool->dataset, names[i], &numbers[i]);
+	}
+	return (tool_seconds() - begin) / (double)rounds / (double)count * 1e9;
+}
+
+static void print_lookup(struct tool *tool, const struct names *names, const uint64_t *numbers, double one,
+			 double many)
+{
+	struct weir_dataset_info info = { .size = sizeof(info) };
+	const char *what = tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets";
+	size_t found = 0;
+
+	for (size_t i = 0; i < names->count; i++)
+		found += numbers[i] != UINT64_MAX;
+	weir_dataset_info(tool->dataset, &info);
+	if (tool->json)
+		printf("{\"what\": \"%s\", \"one_ns\": %.1f, \"many_ns\": %.1f, \"names\": %zu, \"found\": "
+		       "%zu, "
+		       "\"bytes_per_sample\": %.2f}\n",
+		       what, one, many, names->count, found,
+		       (double)info.directory_bytes / (double)info.samples);
+	else
+		printf("%-34s %12.1f ns, %.1f ns of many at once; %zu of %zu names found; %.2f bytes per "
+		       "sample\n",
+		       what, one, many, found, names->count,
+		       (double)info.directory_bytes / (double)info.samples);
 }
 
 static int bench_lookup(struct tool *tool)
 {
-	enum { NAMES = 2000, ROUNDS = 200 };
 	struct weir_dataset_info info = { .size = sizeof(info) };
-	uint64_t number, numbers[NAMES];
-	char **names;
-	double begin, one, many;
+	struct names names = { 0 };
+	const char **given = NULL;
+	uint64_t *numbers = NULL;
+	int status = weir_dataset_info(tool->dataset, &info) ? tool_failed()
+							     : list_names(tool, info.samples, &names);
 
-	if (weir_dataset_info(tool->dataset, &info) || !(names = some_names(tool, info.samples, NAMES)))
-		return tool_failed();
-	weir_dataset_find(tool->dataset, names[0], &number); /* the index is made */
-	begin = tool_seconds();
-	for (unsigned round = 0; round < ROUNDS; round++)
-		for (unsigned i = 0; i < NAMES; i++)
-			weir_dataset_find(tool->dataset, names[i], &number);
-	one = (tool_seconds() - begin) / ROUNDS / NAMES;
-	begin = tool_seconds();
-	for (unsigned round = 0; round < ROUNDS; round++)
-		weir_dataset_find_many(tool->dataset, (const char *const *)names, NAMES, numbers);
-	many = (tool_seconds() - begin) / ROUNDS / NAMES;
-	weir_dataset_info(tool->dataset, &info);
-	if (tool->json)
-		printf("{\"what\": \"%s\", \"one_ns\": %.1f, \"many_ns\": %.1f, \"bytes_per_sample\": "
-		       "%.2f}\n",
-		       tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets", one * 1e9,
-		       many * 1e9, (double)info.directory_bytes / (double)info.samples);
-	else
-		printf("%-34s %12.1f ns, %.1f ns of many at once, %.2f bytes per sample\n",
-		       tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets", one * 1e9,
-		       many * 1e9, (double)info.directory_bytes / (double)info.samples);
-	for (unsigned i = 0; i < NAMES; i++)
-		free(names[i]);
-	free(names);
-	return TOOL_OK;
+	if (status == TOOL_OK) {
+		given = calloc(names.count, sizeof(*given));
+		numbers = calloc(names.count, sizeof(*numbers));
+		if (!given || !numbers)
+			status = tool_complain("no memory for %zu names", names.count);
+	}
+	for (size_t i = 0; i < names.count && status == TOOL_OK; i++)
+		given[i] = names.names[i] + names.skip;
+	if (status == TOOL_OK &&
+	    weir_dataset_find_many(tool->dataset, given, 1, numbers)) /* the index is made */
+		status = tool_failed();
+	if (status == TOOL_OK) {
+		double one = time_lookups(tool, given, names.count, false, numbers);
+
+		print_lookup(tool, &names, numbers, one,
+			     time_lookups(tool, given, names.count, true, numbers));
+	}
+	for (size_t i = 0; i < names.count; i++)
+		free(names.names[i]);
+	free(names.names);
+	free(given);
+	free(numbers);
+	return status;
 }
 
 /* The file behind the first storage. */

@@ -108,6 +108,17 @@ static void shuffle(struct files *files, uint64_t seed)
 	}
 }
 
+int peer_names(const char *folder, uint64_t seed, char ***names, size_t *count)
+{
+	struct files files = { 0 };
+	int status = list_files(&files, folder);
+
+	shuffle(&files, seed);
+	*names = files.names;
+	*count = files.count;
+	return status;
+}
+
 int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups,
 	       struct peer_result *result)
 {

@@ -61,6 +61,9 @@ struct peer_result {
  * and close alone */
 int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups,
 	       struct peer_result *result);
+/** peer_names() - the paths of these files, of malloc(), in the random order in which peer_files() has them
+ */
+int peer_names(const char *folder, uint64_t seed, char ***names, size_t *count);
 /** peer_packed() - random reads of the mounted samples from the packed file @path, O_DIRECT, io_uring at
  * @depth */
 int peer_packed(struct tool *tool, const char *path, uint32_t depth, uint64_t seed, double seconds,
