@@ -36,7 +36,7 @@ WEIR_KERNEL(weir_dataset_post, struct weir_dataset_post_args)
 /* Chunks are larger than a core's caches: the part that a lane some way behind copies begins to come now. */
 WEIR_FN void weir_dataset_hint(WEIR_GLOBAL struct weir_dataset_piece *piece)
 {
-	u32 bytes = piece->bytes < WEIR_DATASET_HINT_BYTES ? piece->bytes : WEIR_DATASET_HINT_BYTES;
+	u32 most = WEIR_DATASET_HINT_BYTES, bytes = piece->bytes < most ? piece->bytes : most;
 
 	for (u32 at = 0; at < bytes; at += 64)
 		weir_data_hint(piece->from + at);

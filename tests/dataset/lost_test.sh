@@ -26,7 +26,8 @@ all_said() { # STATUS COUNT RANK PATTERN
   [ "$1" != 0 ] && [ "$1" != 124 ] && [ "$(grep -c "^weir-dataset: rank $3: .*$4" "$folder/said")" = "$2" ] &&
     [ "$(grep '^weir-dataset: ' "$folder/said" | sort -u | wc -l)" = 1 ]
 }
-if ! ranks 1 true; then echo "1..0 # SKIP mpirun does not start a process here"; exit 0; fi
+starts() { ranks 1 true || ranks 1 true || ranks 1 true; }
+if ! starts; then echo "1..0 # SKIP mpirun does not start a process here"; exit 0; fi
 echo 1..12
 a=file:$folder/a.tar b=file:$folder/b.tar
 "$tool" make "$folder/a.tar" --as tar --samples 700 --bytes 100-5000 --seed 1 &&

@@ -14,7 +14,9 @@ verdict() { # RC NAME
 options=
 if "$mpirun" --version 2>&1 | grep -q 'Open MPI\|OpenRTE'; then options='--allow-run-as-root --oversubscribe'; fi
 ranks() { timeout 600 "$mpirun" $options -n "$@" 2>&1; }
-if ! ranks 1 true >/dev/null; then echo "1..0 # SKIP mpirun does not start a process here"; exit 0; fi
+# MPICH's does not always start, when others do at the same time.
+starts() { ranks 1 true >/dev/null || ranks 1 true >/dev/null || ranks 1 true >/dev/null; }
+if ! starts; then echo "1..0 # SKIP mpirun does not start a process here"; exit 0; fi
 echo 1..9
 "$tool" make "$folder/a.tar" --as tar --samples 700 --bytes 100-5000 --seed 1
 "$tool" make "$folder/b.tar" --as tar --samples 300 --bytes 100-5000 --seed 2
