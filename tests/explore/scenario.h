@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scenario.h: the table of cases; see scenarios.c. */
+/* scenario.h: the table of cases (scenarios.c), and how one begins and ends (scenario.c). */
 #ifndef EXPLORE_SCENARIO_H
 #define EXPLORE_SCENARIO_H
 
