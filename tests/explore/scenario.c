@@ -7,6 +7,7 @@
 
 #include <weir/core/queue/sq.h>
 
+#include "dataset_stream.h"
 #include "explore.h"
 #include "rig.h"
 #include "scenario.h"
@@ -55,6 +56,18 @@ static void pick_shape(const struct scenario *scenario, struct rig_shape *shape,
 		shape->queues = *width = 1;
 		*waves = MOST_WAVES;
 	}
+	if (scenario->hosted && *waves * *width == MOST_LANES)
+		--*waves; /* a lane is the host's */
+}
+
+/* What the host launches, and of what its program decides. */
+static void lay_out_stream(const struct scenario *scenario, struct scenario_args *args)
+{
+	args->stream = (weir_addr)(uintptr_t)rig_allocate(sizeof(struct dataset_stream), 64);
+	watch((void *)(uintptr_t)args->stream, sizeof(struct dataset_stream), sizeof(struct dataset_stream),
+	      WATCH_NONE, "stream", sizeof(struct dataset_stream));
+	args->disks = 1 + scenario->partner;
+	args->choice = (u32)random_below((u64)1 << 32);
 }
 
 void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
@@ -108,6 +121,8 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 		rig_lay_out_pool(args, scenario->pool);
 	if (scenario->batches)
 		rig_lay_out_batches(args, *waves);
+	if (scenario->hosted)
+		lay_out_stream(scenario, args);
 	run.hang_steps = HANG_STEPS;
 	if (scenario->prepare)
 		scenario->prepare();

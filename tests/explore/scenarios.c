@@ -14,6 +14,12 @@ static void bad_block(void)
 	rig.bad_lba = SCENARIO_BAD_LBA;
 }
 
+/* One that a dataset has samples in. */
+static void bad_sample(void)
+{
+	rig.bad_lba = random_below(6);
+}
+
 /* A block that never comes: only the deadline ends the wait. */
 static void lost_block(void)
 {
@@ -465,4 +471,46 @@ const struct scenario scenarios[] = {
 	{ .name = "placed-put", .kernel = "put", .requests = 4, .written = true, .placed = true },
 	{ .name = "placed-batch", .kernel = "batch", .requests = 3, .batches = true, .placed = true },
 	{ .name = "pulled-placed", .kernel = "rewrite", .requests = 3, .pull = true, .placed = true },
+	{ .name = "dataset", .kernel = "dataset", .hosted = true },
+	{ .name = "dataset-enqueued", .kernel = "dataset", .mode = SCENARIO_DATASET_ENQUEUE, .hosted = true },
+	{ .name = "dataset-small", .kernel = "dataset", .mode = SCENARIO_DATASET_SMALL, .hosted = true },
+	{ .name = "dataset-small-enqueued",
+	  .kernel = "dataset",
+	  .mode = SCENARIO_DATASET_SMALL | SCENARIO_DATASET_ENQUEUE,
+	  .hosted = true },
+	{ .name = "dataset-blocks", .kernel = "dataset", .mode = SCENARIO_DATASET_BLOCKS, .hosted = true },
+	{ .name = "dataset-blocks-enqueued",
+	  .kernel = "dataset",
+	  .mode = SCENARIO_DATASET_BLOCKS | SCENARIO_DATASET_ENQUEUE,
+	  .hosted = true },
+	{ .name = "dataset-two",
+	  .kernel = "dataset",
+	  .mode = SCENARIO_DATASET_SMALL | SCENARIO_DATASET_ENQUEUE,
+	  .partner = true,
+	  .hosted = true },
+	{ .name = "dataset-failing",
+	  .kernel = "dataset",
+	  .mode = SCENARIO_DATASET_SMALL,
+	  .prepare = bad_sample,
+	  .hosted = true },
+	{ .name = "dataset-failing-enqueued",
+	  .kernel = "dataset",
+	  .mode = SCENARIO_DATASET_SMALL | SCENARIO_DATASET_ENQUEUE,
+	  .prepare = bad_sample,
+	  .hosted = true },
+	{ .name = "dataset-failing-blocks",
+	  .kernel = "dataset",
+	  .mode = SCENARIO_DATASET_BLOCKS | SCENARIO_DATASET_ENQUEUE,
+	  .prepare = bad_sample,
+	  .hosted = true },
+	{ .name = "rude-dataset",
+	  .kernel = "dataset",
+	  .mode = SCENARIO_DATASET_SMALL | SCENARIO_DATASET_ENQUEUE,
+	  .faults = rude,
+	  .hosted = true },
+	{ .name = "pulled-dataset",
+	  .kernel = "dataset",
+	  .mode = SCENARIO_DATASET_SMALL | SCENARIO_DATASET_ENQUEUE,
+	  .pull = true,
+	  .hosted = true },
 };
