@@ -17,7 +17,14 @@
 #include "explore.h"
 #include "rig.h"
 
-enum { SAMPLES = 12, BLOCK = 512, CHUNK = 2 * BLOCK, SECOND_AT = 32 * BLOCK, UNRECOVERED_READ = 0x281 };
+enum {
+	MOST_SAMPLES = 20,
+	FEW_SAMPLES = 12,
+	BLOCK = 512,
+	CHUNK = 2 * BLOCK,
+	SECOND_AT = 32 * BLOCK,
+	UNRECOVERED_READ = 0x281
+};
 
 /**
  * struct program - a run of it
@@ -59,7 +66,7 @@ static void add_samples(struct weir_dataset_directory *directory, u32 storage, u
 
 	program.parts[storage] = (struct weir_dataset_part){ .first = directory->count, .count = count };
 	for (u32 i = 0; i < count; i++) {
-		u32 length = 60 + some(200);
+		u32 length = 40 + some(150);
 
 		if (has_mode(SCENARIO_DATASET_BLOCKS) && some(2)) {
 			at = (at + BLOCK - 1) & ~(u64)(BLOCK - 1);
@@ -72,10 +79,10 @@ static void add_samples(struct weir_dataset_directory *directory, u32 storage, u
 	}
 }
 
-/* Runs of samples of one storage whose blocks fit into a chunk. */
+/* Runs of samples of one storage whose blocks fit into a chunk, or into half of one. */
 static void add_chunks(struct weir_dataset_directory *directory)
 {
-	u64 begin = 0;
+	u64 begin = 0, most = CHUNK;
 
 	for (u32 i = 0; i < directory->count; i++) {
 		struct weir_dataset_entry entry = directory->entries[i];
@@ -83,8 +90,9 @@ static void add_chunks(struct weir_dataset_directory *directory)
 		    end = at + weir_dataset_entry_length(entry);
 
 		if (i == 0 || i == program.parts[1].first ||
-		    ((end + BLOCK - 1) & ~(u64)(BLOCK - 1)) > begin + CHUNK) {
+		    ((end + BLOCK - 1) & ~(u64)(BLOCK - 1)) > begin + most) {
 			begin = at & ~(u64)(BLOCK - 1);
+			most = some(2) ? CHUNK : BLOCK;
 			directory->chunk_first[directory->chunks++] = i;
 		}
 	}
@@ -94,13 +102,14 @@ static void add_chunks(struct weir_dataset_directory *directory)
 static void open_directory(struct weir_dataset_directory *directory, u32 storages)
 {
 	*directory = (struct weir_dataset_directory){ .parts = program.parts, .part_count = storages };
-	directory->entries = calloc(SAMPLES, sizeof(*directory->entries));
-	directory->labels = calloc(SAMPLES, sizeof(*directory->labels));
-	directory->chunk_first = calloc(SAMPLES + 1, sizeof(*directory->chunk_first));
+	directory->entries = calloc(MOST_SAMPLES, sizeof(*directory->entries));
+	directory->labels = calloc(MOST_SAMPLES, sizeof(*directory->labels));
+	directory->chunk_first = calloc(MOST_SAMPLES + 1, sizeof(*directory->chunk_first));
 	if (!directory->entries || !directory->labels || !directory->chunk_first)
 		abort();
-	for (u32 i = 0; i < storages; i++)
-		add_samples(directory, i, SAMPLES / storages);
+	for (u32 i = 0; i < storages; i++) /* of a small cache: more chunks than it has slots */
+		add_samples(directory, i,
+			    (has_mode(SCENARIO_DATASET_SMALL) ? MOST_SAMPLES : FEW_SAMPLES) / storages);
 	add_chunks(directory);
 }
 
@@ -109,7 +118,7 @@ static void open_dataset(void)
 {
 	struct weir_dataset *dataset = &program.dataset;
 	const struct weir_disk *disk = weir_at(program.args->disk, struct weir_disk, 0);
-	u32 slots = has_mode(SCENARIO_DATASET_SMALL) ? 2 + some(2) : SAMPLES;
+	u32 slots = has_mode(SCENARIO_DATASET_SMALL) ? 2 + some(2) : MOST_SAMPLES;
 
 	dataset->options = (struct weir_dataset_mount_options){
 		.chunk_bytes = CHUNK,
@@ -343,8 +352,8 @@ void explore_dataset_program(struct scenario_args *args)
 	open_dataset();
 	watch_dataset();
 	whole = some(2);
-	read_epoch(0, whole == 0 ? SAMPLES : 1 + some(3));
-	read_epoch(1, whole == 1 ? SAMPLES : 1 + some(3));
+	read_epoch(0, whole == 0 ? MOST_SAMPLES : 1 + some(3));
+	read_epoch(1, whole == 1 ? MOST_SAMPLES : 1 + some(3));
 	close_dataset();
 	dataset_launch(&end);
 }

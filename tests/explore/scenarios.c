@@ -510,7 +510,7 @@ const struct scenario scenarios[] = {
 	  .hosted = true },
 	{ .name = "pulled-dataset",
 	  .kernel = "dataset",
-	  .mode = SCENARIO_DATASET_SMALL | SCENARIO_DATASET_ENQUEUE,
+	  .mode = SCENARIO_DATASET_ENQUEUE,
 	  .pull = true,
 	  .hosted = true },
 };
