@@ -80,27 +80,36 @@ static int settle_chunks(struct weir_dataset *dataset)
 	return error;
 }
 
+/* The first error of several calls, whose sentence is kept: later ones have others. */
+static int first_error(int error, int later, char *sentence)
+{
+	if (error || !later)
+		return error;
+	snprintf(sentence, SENTENCE_BYTES, "%s", weir_last_error());
+	return later;
+}
+
 int weir_dataset_drain(struct weir_dataset *dataset)
 {
-	int error = 0, worse;
+	char sentence[SENTENCE_BYTES];
+	int error = 0, later;
 
 	if (!dataset->batch_rows)
 		return 0;
 	for (uint32_t i = dataset->launched; i < dataset->posted && !error; i++)
-		error = weir_dataset_batch_assemble(dataset, batch_at(dataset, i));
-	worse = weir_sync(dataset->context);
-	error = error ? error : worse;
+		error = first_error(error, weir_dataset_batch_assemble(dataset, batch_at(dataset, i)),
+				    sentence);
+	error = first_error(error, weir_sync(dataset->context), sentence);
 	for (uint32_t i = 0; i < dataset->options.batches; i++) {
-		worse = retire(dataset, &dataset->batches[i]);
-		if (!error &&
-		    !is_ahead(dataset, i)) /* what is dropped is read again before anybody sees it */
-			error = worse;
+		later = retire(dataset, &dataset->batches[i]);
+		if (!is_ahead(dataset, i)) /* what is dropped is read again before anybody sees it */
+			error = first_error(error, later, sentence);
 	}
 	dataset->head = dataset->posted = dataset->launched = 0;
 	dataset->planned = dataset->used;
 	dataset->prefetched_group = UINT64_MAX;
-	worse = settle_chunks(dataset);
-	return error ? error : worse;
+	error = first_error(error, settle_chunks(dataset), sentence);
+	return error ? weir_fail(-error, "%s", sentence) : 0;
 }
 
 /* The rank's share of what is left; then it begins at its first sample. */

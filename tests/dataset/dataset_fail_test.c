@@ -2,6 +2,7 @@
 /* What can go wrong with a dataset, and the sentence for each. */
 #include "dataset_rig.h"
 
+#include <inttypes.h>
 #include <xxhash.h>
 
 #include "manifest.h"
@@ -208,6 +209,39 @@ static void test_bad_block(void **state)
 	bad_block_ahead();
 }
 
+/* Some blocks fail, of the batch that was enqueued and of those ahead, which are dropped. The sentence
+ * names a sample of the first. */
+static void test_enqueued_batch_fails(void **state)
+{
+	enum { ROWS = 50 };
+	static const char *const manifests[] = { manifest_path };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset *dataset;
+	uint64_t samples[ROWS], named = 0, found = 0;
+
+	(void)state;
+	fresh();
+	must(weir_storage_close(storage));
+	open_records(
+		"?fault=status:code=0x281:op=read:lba=4-5,status:code=0x281:op=read:lba=10-11,"
+		"status:code=0x281:op=read:lba=16-17,status:code=0x281:op=read:lba=29-31"); /* mounting reads
+											       others */
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10,
+					     .cache_bytes = 256 << 10),
+				&dataset));
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = WEIR_DATASET_FULL)));
+	must(weir_dataset_bread_enqueue(dataset, ROWS, &batch));
+	memcpy(samples, batch.samples, sizeof(samples));
+	refused(weir_dataset_sequence(dataset, NULL), -EIO, "of storage 0", "record-");
+	assert_int_equal(sscanf(weir_last_error(), "dataset: sample %" SCNu64, &named), 1);
+	for (unsigned i = 0; i < ROWS; i++)
+		found += samples[i] == named;
+	assert_int_equal(found, 1);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 /** struct stop - the upload ends behind so many bytes; the list of samples comes before, and is to be whole
  */
 struct stop {
@@ -387,6 +421,7 @@ int main(void)
 		cmocka_unit_test(test_two_jobs),
 		cmocka_unit_test(test_wrong_calls),
 		cmocka_unit_test(test_cut_archive),
+		cmocka_unit_test(test_enqueued_batch_fails),
 	};
 
 	return cmocka_run_group_tests_name("dataset_fail", tests, set_up, tear_down);

@@ -104,15 +104,19 @@ static inline void rig_folder(const char *path, uint32_t count, uint32_t classes
 	free(data);
 }
 
-/* Row @row of a batch is sample @batch->samples[@row] and zeros. */
+/* Row @row of a batch is sample @batch->samples[@row] and zeros; its length and label are the sample's. */
 static inline void rig_check_row(struct weir_dataset *dataset, const struct weir_dataset_batch *batch,
 				 uint32_t row)
 {
 	const unsigned char *at = (const unsigned char *)batch->host_rows + (size_t)row * batch->row_bytes;
 	uint32_t length = batch->host_lengths[row];
+	struct weir_dataset_sample sample = { .size = sizeof(sample) };
 	char name[256];
 	uint64_t seed;
 
+	must(weir_dataset_sample(dataset, batch->samples[row], &sample));
+	assert_int_equal(length, sample.length);
+	assert_int_equal(batch->host_labels[row], sample.label);
 	must(weir_dataset_name(dataset, batch->samples[row], name, sizeof(name)));
 	seed = rig_seed(name);
 	for (uint32_t i = 0; i < batch->row_bytes; i++) {

@@ -15,6 +15,10 @@ enum { RIG_BLOCKS_BYTES = SCENARIO_BLOCKS * SCENARIO_BLOCK_BYTES };
 
 extern u64 (*rig_blocks)[SCENARIO_BLOCK_WORDS];
 
+/* rig_cache.c */
+
+void rig_lay_out_cache(void);
+
 /* rig_placed.c */
 
 struct weir_io;

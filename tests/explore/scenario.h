@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* scenario.h: the table of cases; see scenarios.c. */
+/* scenario.h: the table of cases (scenarios.c), and how one begins and ends (scenario.c). */
 #ifndef EXPLORE_SCENARIO_H
 #define EXPLORE_SCENARIO_H
 
@@ -32,6 +32,7 @@ struct weir_virtual_fault;
  * @written: lanes write through the cache, and the last one flushes it
  * @pool: megabytes of a pool of buffers
  * @batches: waves have batches
+ * @hosted: behind the lanes' waves there is one of a single lane: the host's program, which launches kernels
  * @fair: more lanes than slots, of one queue pair; the oldest is not overtaken for ever
  * (docs/guide/blocks.md)
  * @tiny: small enough to try every schedule; shape fixed
@@ -58,11 +59,12 @@ struct scenario {
 	bool batches;
 	bool placed;
 	bool written;
+	bool hosted;
 	bool fair;
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 130 };
+enum { SCENARIO_COUNT = 142 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

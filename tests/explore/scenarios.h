@@ -22,6 +22,13 @@ enum {
 	SCENARIO_UNSAFE = 32,    /* of partner: lines of a dead storage may be lost to the other one, too */
 };
 
+/* Modes of the kernel of datasets. */
+enum {
+	SCENARIO_DATASET_ENQUEUE = 1, /* batches are enqueued, and kernels behind them */
+	SCENARIO_DATASET_SMALL = 2,   /* the sample cache has room for some of the chunks */
+	SCENARIO_DATASET_BLOCKS = 4,  /* each sample's own blocks are read */
+};
+
 /**
  * struct scenario_args - the kernels' one argument
  * @disk: struct weir_disk
@@ -39,6 +46,9 @@ enum {
  * @pool: struct weir_pool, whose one region begins at SCENARIO_POOL_DATA, where there is no memory
  * @owners: u64 for each of its pages, of the lane that has it
  * @batches: struct weir_batches of the disk
+ * @stream: struct dataset_stream
+ * @disks: of how many storages @disk is the first
+ * @choice: of all that the host's program decides
  */
 struct scenario_args {
 	weir_addr disk;
@@ -57,6 +67,9 @@ struct scenario_args {
 	weir_addr pool;
 	weir_addr owners;
 	weir_addr batches;
+	weir_addr stream;
+	u32 disks;
+	u32 choice;
 };
 
 /* Pages below it are not the pool's; the second chunk's addresses end with it. */

@@ -16,9 +16,14 @@
 #include "flow.h"
 #include "hooks.h"
 #include "report.h"
+#include "scenario.h"
 
 /* Without optimisation a kernel's frame takes more than a megabyte. */
-enum { STACK_BYTES = 4 << 20, BLOCKS_WITHOUT_A_STEP = 1 << 20, MOST_STEPS = 4000000 };
+enum {
+	STACK_BYTES = 4 << 20,
+	BLOCKS_WITHOUT_A_STEP = 1 << 20,
+	MOST_STEPS = 4000000
+}; /* four times that with a host */
 
 struct run run;
 static struct explore_identity identities[MOST_LANES];
@@ -84,7 +89,8 @@ static void lane_main(void *argument)
 	abort();
 }
 
-static void prepare(struct lane *lane, u32 index, u32 width)
+/* The host's lane is no thread of the device: its number is theirs. */
+static void prepare(struct lane *lane, u32 index, struct wave *wave, u32 threads)
 {
 	static unsigned char *stacks;
 
@@ -94,8 +100,8 @@ static void prepare(struct lane *lane, u32 index, u32 width)
 	if (stacks == MAP_FAILED)
 		abort();
 	lane->index = index;
-	lane->self_lane = index % width;
-	lane->wave = &run.waves[index / width];
+	lane->self_lane = index - wave->first;
+	lane->wave = wave;
 	lane->state = LANE_READY;
 	lane->block = FLOW_EXIT;
 	lane->horizon = lane->latest = lane->fence = 0;
@@ -107,30 +113,41 @@ static void prepare(struct lane *lane, u32 index, u32 width)
 	lane->fiber.stack = stacks + (size_t)index * STACK_BYTES;
 	lane->fiber.stack_bytes = STACK_BYTES;
 	identities[index] = (struct explore_identity){ .lane = lane->self_lane,
-						       .lanes = width,
+						       .lanes = wave->width,
 						       .thread = index,
-						       .threads = run.lane_count,
-						       .wave = index / width };
+						       .threads = threads,
+						       .wave = wave->index };
 	weir_fiber_prepare(&lane->fiber, lane_main, lane);
+}
+
+/* @waves waves, and the host's behind them. */
+static void begin_waves(u32 waves, u32 width, u32 hosts)
+{
+	for (u32 i = 0; i < waves + hosts; i++) {
+		struct wave *wave = &run.waves[i];
+		u32 lanes = i < waves ? width : 1;
+
+		*wave = (struct wave){
+			.first = i * width, .width = lanes, .index = i, .live = ((u64)1 << lanes) - 1
+		};
+		for (u32 lane = 0; lane < lanes; lane++)
+			prepare(&run.lanes[wave->first + lane], wave->first + lane, wave, waves * width);
+	}
 }
 
 void schedule_begin(u32 waves, u32 width, void (*entry)(void *), void *args)
 {
+	u32 hosts = run.scenario->hosted;
+
 	kernel_entry = entry;
 	kernel_args = args;
-	run.wave_count = waves;
-	run.lane_count = run.live = waves * width;
-	run.steps = run.rings = run.progress_step = run.blocks = 0;
-	run.submitted = run.longest_wait = 0;
+	run.wave_count = waves + hosts;
+	run.lane_count = run.live = waves * width + hosts;
+	run.steps = run.rings = run.progress_step = run.blocks = run.submitted = run.longest_wait = 0;
 	run.hash = 14695981039346656037ull;
 	run.failed = false;
 	run.running = NULL;
-	for (u32 i = 0; i < waves; i++)
-		run.waves[i] = (struct wave){
-			.first = i * width, .width = width, .index = i, .live = ((u64)1 << width) - 1
-		};
-	for (u32 i = 0; i < run.lane_count; i++)
-		prepare(&run.lanes[i], i, width);
+	begin_waves(waves, width, hosts);
 	run.controller_share = 2u << random_below(5);
 	run.memory_share = 2u << random_below(5);
 	run.strategy->begin();
@@ -143,8 +160,8 @@ void schedule_run(void)
 		run.strategy->step();
 		if (run.steps - run.progress_step > run.hang_steps)
 			fail("hang: nothing was done for %llu steps", (unsigned long long)run.hang_steps);
-		else if (run.steps > MOST_STEPS)
-			fail("hang: lanes go on for ever, %d steps so far", MOST_STEPS);
+		else if (run.steps > (run.scenario->hosted ? 4 * (u64)MOST_STEPS : MOST_STEPS))
+			fail("hang: lanes go on for ever, %llu steps so far", (unsigned long long)run.steps);
 	}
 }
 
