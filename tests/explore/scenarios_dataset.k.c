@@ -4,7 +4,8 @@
  * a program's own. The host's side is the product's, too; it runs in a lane of its own, and is no kernel:
  * nothing is between its calls of primitives.
  *
- * Host: dataset_program.c dataset_runtime.c dataset/agree.c dataset/batch.c dataset/cache.c dataset/plan.c dataset/stream.c
+ * Host: dataset_program.c dataset_runtime.c dataset/agree.c dataset/batch.c dataset/cache.c
+ * Host: dataset/plan.c dataset/stream.c
  * Host: dataset/directory.c dataset/order.c dataset/permute.c dataset/share.c base/options.c
  */
 #include <dataset/load.k.c>
