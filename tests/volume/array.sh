@@ -106,6 +106,7 @@ until_whole() {
 # client NAME [KEY=VALUE...]: on volume NAME, with what it, or one before it, knows of it
 client() {
   local name=$1; shift
+  : >"$work/$name.log" # an earlier one has begun, too
   "$load" run "$name" "$work/$name.state" "$@" >"$work/$name.log" 2>&1 &
   client_pid[$name]=$!
   wait_for "$work/$name.log" ': begins$' "${client_pid[$name]}"

@@ -16,6 +16,7 @@ here=$(dirname "$0")
 namespace=weir-faults-$$ wire=wf$$ net=10.211.$(($$ % 250))
 full='' cut=''
 cleanup() {
+  [ "$BASHPID" = $$ ] || return # a child that is ended before it runs its program has these traps
   array_end
   [ -z "$cut" ] || ip netns del "$namespace"
   [ -z "$full" ] || umount -l "$full"
