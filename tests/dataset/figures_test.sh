@@ -9,7 +9,7 @@ failed=0
 verdict() { # RC NUMBER NAME
   if [ "$1" = 0 ]; then echo "ok $2 - $3"; else echo "not ok $2 - $3"; sed 's/^/# /' "$folder/err"; failed=1; fi
 }
-figures() { timeout 120 "$root/ci/dataset-figures" --build "$build" --folder "$folder" --quick "$@" >"$folder/out" 2>"$folder/err"; }
+figures() { timeout 900 "$root/ci/dataset-figures" --build "$build" --folder "$folder" --quick "$@" >"$folder/out" 2>"$folder/err"; }
 for program in weir-dataset weir-target; do
   [ -x "$build/runtime/tools/$program/$program" ] || { echo "1..0 # SKIP $program is not built"; exit 0; }
 done

@@ -32,7 +32,7 @@ ranks() { # COUNT COMMAND...
   local count=$1 status
   shift
   rm -f "$folder"/rank.*
-  timeout 300 "$mpirun" $options -n "$count" "$folder/apart" "$folder" "$@" >"$folder/out" 2>&1
+  timeout 900 "$mpirun" $options -n "$count" "$folder/apart" "$folder" "$@" >"$folder/out" 2>&1
   status=$?
   cat "$folder/out" "$folder"/rank.* >"$folder/said"
   return $status
