@@ -3,8 +3,12 @@
  * engine_log: an engine on a file whose writes qemu notes, and the power fails at each moment of these notes.
  *
  *   engine_log write FILE SEED FIRST COUNT [end]   carry out commands FIRST + 1 to FIRST + COUNT; without
- * "end" the process ends as if killed engine_log replay LOG SEED COUNT               COUNT: of all; LOG: of
- * qemu's blklogwrites
+ *                                                  "end" the process ends as if killed
+ *   engine_log replay LOG SEED COUNT [IMAGE]       LOG: of qemu's blklogwrites; COUNT: of all; IMAGE: the
+ *                                                  writer was cut off, and a medium that it may have left
+ *                                                  is written there
+ *   engine_log look FILE SEED COUNT SEEN           open an engine on what "replay" has left; SEEN: the
+ *                                                  version that it printed
  *
  * Moments: each flush, and between flushes those that the seed draws. At each the medium may hold every write
  * until then, what was flushed alone, or that and some sectors of the others; an engine is opened on each of
@@ -335,31 +339,66 @@ static void examine_end(void)
 	examine(replay.flushed);
 }
 
-static int replay_commands(const char *path, u64 seed, u64 count)
+/* The power failed at the end of the log: what may be left of the medium, into the file @path. */
+static bool leave_image(const char *path)
+{
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	bool good;
+
+	examine_all();
+	tear(replay.flushed);
+	good = file >= 0 && write(file, replay.flushed, LOG_BYTES) == LOG_BYTES;
+	return (file < 0 || !close(file)) && good;
+}
+
+static void draw_commands(u64 seed, u64 count)
+{
+	replay.model = model_create();
+	replay.lots = seed ^ 0x5eed;
+	for (replay.count = 0; replay.count < count; replay.count++)
+		replay.commands[replay.count] = model_begin(replay.model, weir_mix_next(&seed));
+	memset(replay.model->begun, 0, sizeof(replay.model->begun));
+}
+
+static int replay_commands(const char *path, u64 seed, u64 count, const char *image)
 {
 	int file = open(path, O_RDONLY);
 	struct stat stat;
 	void *log;
 
 	if (file < 0 || fstat(file, &stat) || count >= MODEL_COMMANDS)
-		return refuse("usage: engine_log replay LOG SEED COUNT");
+		return refuse("usage: engine_log replay LOG SEED COUNT [IMAGE]");
 	log = mmap(NULL, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE, file, 0);
 	close(file);
-	replay.model = model_create();
-	replay.lots = seed ^ 0x5eed;
-	for (replay.count = 0; replay.count < count; replay.count++)
-		replay.commands[replay.count] = model_begin(replay.model, weir_mix_next(&seed));
-	memset(replay.model->begun, 0, sizeof(replay.model->begun));
+	draw_commands(seed, count);
 	if (log == MAP_FAILED || !replay_log(log, (u64)stat.st_size))
 		return refuse("this is no log of writes of 2 MiB without a hole");
-	examine_end();
-	printf("%llu flushes, %llu moments between, %llu torn; %llu images, %llu wrong\n",
+	if (!image)
+		examine_end();
+	else if (!leave_image(image))
+		return refuse("the image cannot be written");
+	printf("%llu flushes, %llu moments between, %llu torn; %llu images, %llu wrong; version %llu\n",
 	       (unsigned long long)replay.flushes, (unsigned long long)replay.between,
 	       (unsigned long long)replay.torn, (unsigned long long)replay.images,
-	       (unsigned long long)replay.wrong);
+	       (unsigned long long)replay.wrong, (unsigned long long)replay.seen);
 	free(replay.model);
 	munmap(log, (size_t)stat.st_size);
 	return replay.wrong != 0;
+}
+
+static int look(const char *path, u64 seed, u64 count, u64 seen)
+{
+	struct weir_engine *engine = open_file(path);
+	u64 wrong = 1;
+
+	draw_commands(seed, count);
+	advance(seen);
+	if (!direct_map(engine, MAP))
+		wrong = model_wrong(engine, replay.model);
+	direct_close(engine);
+	free(replay.model);
+	printf("%llu wrong\n", (unsigned long long)wrong);
+	return wrong != 0;
 }
 
 int main(int argc, char **argv)
@@ -370,7 +409,10 @@ int main(int argc, char **argv)
 		numbers[i - 3] = strtoull(argv[i], NULL, 0);
 	if (argc >= 6 && !strcmp(argv[1], "write"))
 		return write_commands(argv[2], numbers[0], numbers[1], numbers[2], argc > 6);
-	if (argc == 5 && !strcmp(argv[1], "replay"))
-		return replay_commands(argv[2], numbers[0], numbers[1]);
-	return refuse("usage: engine_log write FILE SEED FIRST COUNT [end] | replay LOG SEED COUNT");
+	if ((argc == 5 || argc == 6) && !strcmp(argv[1], "replay"))
+		return replay_commands(argv[2], numbers[0], numbers[1], argc > 5 ? argv[5] : NULL);
+	if (argc == 6 && !strcmp(argv[1], "look"))
+		return look(argv[2], numbers[0], numbers[1], numbers[2]);
+	return refuse("usage: engine_log write FILE SEED FIRST COUNT [end] | replay LOG SEED COUNT [IMAGE] | "
+		      "look FILE SEED COUNT SEEN");
 }

@@ -62,7 +62,7 @@ make_initramfs() {
   cp /bin/busybox "$root/bin/"
   cp "$here/init" "$root/init"
   cp "$here/guest.sh" "$here"/cases/*.guest "$root/tests/"
-  for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image,rings} tests/{queue,shared}_test samples/bfs/weir-bfs \
+  for program in tests/vm/vm_{storage,shapes,steps,cycles,power,image,rings} tests/{queue,shared}_test tests/engine_log samples/bfs/weir-bfs \
     runtime/tools/weir-{perf/weir-perf,bind/weir-bind,check/weir-check,fabrics/weir-fabrics,target/weir-target,try/weir-try}; do
     add_program "$build/$program" "$root"
   done
@@ -203,7 +203,15 @@ plain_doorbells= # not empty: SSDs offer no shadow doorbells
 fio= # not empty: the guest has it
 append=
 
-# qemu with the array devices, once, to its end. Return: its status; 125 if it was ended because the console stayed empty.
+# Whether the kernel has started no process and stands still: BEGIN is when the machine started. Its console is empty, or
+# says that a processor has been stuck for minutes.
+stands_still() {
+  ! grep -qF 'guest: up' "$work/log" || return 1
+  if [ -s "$work/log" ]; then grep -qE 'stuck for [1-9][0-9]{2,}s' "$work/log"; else [ $((SECONDS - $1)) -ge $boot_seconds ]; fi
+}
+
+# qemu with the array devices, once, to its end. Return: its status; 125 if it was ended because it stood still before its
+# first process.
 start() {
   local status=0 process still= begin=$SECONDS
   # Sockets have short names: paths to them are limited.
@@ -218,11 +226,11 @@ start() {
     -qmp "unix:$sockets/qmp,server=on,wait=off" \
     -kernel "$folder/$kernel/image" -initrd "$work/initramfs" \
     -append "console=ttyS0 panic=-1 oops=panic panic_on_warn=1 quiet loglevel=4 no_timer_check tsc=reliable nokaslr \
-mitigations=off intel_iommu=on weir.test=$name weir.seed=$seed $append" \
+mitigations=off cryptomgr.notests intel_iommu=on weir.test=$name weir.seed=$seed $append" \
     -device "$iommu" "${devices[@]}" >"$work/qemu" 2>&1 &
   process=$!
-  while [ ! -s "$work/log" ] && kill -0 $process 2>/dev/null; do
-    [ $((SECONDS - begin)) -lt $boot_seconds ] || { still=yes; kill $process; break; }
+  while kill -0 $process 2>/dev/null && ! grep -qF 'guest: up' "$work/log"; do
+    ! stands_still $begin || { still=yes; kill $process; break; }
     sleep 0.2
   done
   wait $process || status=$?
@@ -234,8 +242,8 @@ mitigations=off intel_iommu=on weir.test=$name weir.seed=$seed $append" \
 
 # The machine with the array devices, to its end. Its log is $work/log; what the guest asked of the monitor is in
 # $work/asked. Return: the guest's exit status.
-# Once in some thousand starts the emulated machine stands still, its console empty, before the kernel has started a process. Nothing
-# of weir has run then, so it is started again, and the test's line says so.
+# Once in some thousand starts the emulated machine stands still before the kernel has started a process. Nothing of weir has
+# run then, so it is started again, and the test's line says so.
 machine() {
   local status=0 again
   cat "$folder/initramfs" "$folder/$kernel/modules.cpio" ${fio:+"$folder/fio.cpio"} >"$work/initramfs"
@@ -243,7 +251,7 @@ machine() {
   start || status=$?
   for again in 1 2; do
     [ $status = 125 ] || break
-    echo "started again: the console stayed empty for $boot_seconds s" | tee -a "$work/again"
+    echo "started again: it stood still before its first process" | tee -a "$work/again"
     status=0
     start || status=$?
   done
