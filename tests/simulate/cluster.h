@@ -110,6 +110,7 @@ struct client {
  * @map_calls: that the daemon was asked for its map
  * @intrusion: this seed has an intruder
  * @hot: most requests go to that many blocks; 0: to all
+ * @grown_blocks: of the volume, as the daemon last acknowledged; 0: it was not grown
  * @filling: a volume takes all the space
  * @lanes: of most clients lanes make the requests
  */
@@ -123,7 +124,7 @@ struct cluster {
 	struct sim_node intruder;
 	bool intrusion;
 	struct history history;
-	u64 volume_blocks;
+	u64 volume_blocks, grown_blocks;
 	u32 replicas;
 	u32 unit_log2;
 	u64 lease_ms;

@@ -98,8 +98,9 @@ void sequence_grow(void)
 {
 	u64 blocks = sim_between(MOST_OP_BLOCKS, MOST_BLOCKS);
 
-	(void)fault_operate("volume_resize",
-			    json_pack("{s:s, s:I}", "name", "v", "bytes", (json_int_t)(blocks * 4096)));
+	if (!fault_operate("volume_resize",
+			   json_pack("{s:s, s:I}", "name", "v", "bytes", (json_int_t)(blocks * 4096))))
+		cluster.grown_blocks = blocks;
 }
 
 /* Reads last while garbage is collected below them. */

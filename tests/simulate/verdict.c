@@ -262,6 +262,9 @@ static void compare(void)
 		sim_fail("the volume is gone");
 		return;
 	}
+	if (volume->info.blocks < cluster.grown_blocks)
+		sim_fail("the volume has %llu blocks, and was grown to %llu",
+			 (unsigned long long)volume->info.blocks, (unsigned long long)cluster.grown_blocks);
 	compare_replicas(d, volume->info.vid, volume->info.blocks, counts);
 	for (unsigned i = 0; i < d->engine_count; i++)
 		if (volumed_engine_in(&d->engines[i]))
