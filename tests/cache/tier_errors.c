@@ -67,7 +67,7 @@ void test_kernels_without_a_tier(void **state)
 	open_bench(&bench, (struct shape){ .width = test_width(0), .tier = 64 });
 	args.writer[0] = bench.writer;
 	args.verdict = bench.rig.verdict;
-	must(weir_launch(bench.rig.context, "test_put", 1, 1, &args, sizeof(args)));
+	must(weir_launch(bench.rig.context, "test_put_u64", 1, 1, &args, sizeof(args)));
 	assert_int_equal(weir_sync(bench.rig.context), -EIO);
 	assert_non_null(strstr(weir_last_error(), "WEIR_TIER"));
 	close_bench(&bench);

@@ -28,9 +28,11 @@ static inline void put_model(struct rig *rig, const struct test_put_args *args)
 static inline void put(struct rig *rig, struct test_put_args *args)
 {
 	struct test_verdict verdict;
+	char kernel[16];
 
 	args->verdict = rig->verdict;
-	must(weir_launch(rig->context, "test_put", BLOCKS, THREADS, args, sizeof(*args)));
+	snprintf(kernel, sizeof(kernel), "test_put_u%u", 8 * args->writer[0].array.element_bytes);
+	must(weir_launch(rig->context, kernel, BLOCKS, THREADS, args, sizeof(*args)));
 	put_model(rig, args);
 	verdict = judge(rig);
 	assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), LANES * args->puts);

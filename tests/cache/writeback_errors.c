@@ -87,7 +87,7 @@ void test_a_set_that_cannot_be_written(void **state)
 					       .fault = "&fault=status:op=write:code=0x280:after=1" });
 		open_writer(&rig, 8, 0, &args.writer[0]);
 		args.verdict = rig.verdict;
-		must(weir_launch(rig.context, "test_put", BLOCKS, THREADS, &args, sizeof(args)));
+		must(weir_launch(rig.context, "test_put_u64", BLOCKS, THREADS, &args, sizeof(args)));
 		refused(weir_sync(rig.context), -EIO, "written back, which failed", "write fault");
 		error = weir_cache_destroy(rig.cache);
 		refused(error, -EIO, "4 lines could not be written", "they are lost");

@@ -70,7 +70,8 @@ static void test_additions_from_all_lanes(void **state)
 			each_unit(&rig, fill_unit);
 			open_writer(&rig, bytes, 0, &args.writer);
 			args.verdict = rig.verdict;
-			must(weir_launch(rig.context, "test_add", BLOCKS, THREADS, &args, sizeof(args)));
+			must(weir_launch(rig.context, bytes == 4 ? "test_add_u32" : "test_add_u64", BLOCKS,
+					 THREADS, &args, sizeof(args)));
 			verdict = judge(&rig);
 			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), all);
 			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.sum), all * (all - 1) / 2);
@@ -134,7 +135,10 @@ static void test_changes_from_all_lanes(void **state)
 				WEIR_OPTIONS(array, .element_bytes = sizeof(pair), .first_byte = 4096),
 				&args.pairs));
 			args.verdict = rig.verdict;
-			must(weir_launch(rig.context, "test_change", BLOCKS, THREADS, &args, sizeof(args)));
+			must(weir_launch(rig.context, bytes == 4 ? "test_change_u32" : "test_change_u64",
+					 BLOCKS, THREADS, &args, sizeof(args)));
+			must(weir_launch(rig.context, "test_change_pairs", BLOCKS, THREADS, &args,
+					 sizeof(args)));
 			verdict = judge(&rig);
 			assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), LANES * args.rounds);
 			check_changes(&rig, &args, bytes, weir_load_u64_relaxed_sys(&verdict.sum));
@@ -248,7 +252,7 @@ static void test_eviction_across_storages(void **state)
 						      WEIR_OPTIONS(array, .element_bytes = 8),
 						      &args.writer[i]));
 			args.verdict = rig.verdict;
-			must(weir_launch(rig.context, "test_put", BLOCKS, THREADS, &args, sizeof(args)));
+			must(weir_launch(rig.context, "test_put_u64", BLOCKS, THREADS, &args, sizeof(args)));
 			/* in the model, which is one after the other, the second writer begins where its
 			 * storage does */
 			args.writer[1].array.first_byte = rig.shape.bytes_each;
@@ -288,7 +292,7 @@ static void test_many_tebibytes(void **state)
 				      WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = STRIPE),
 				      &args.writer[0]));
 		args.verdict = rig.verdict;
-		must(weir_launch(rig.context, "test_put", 1, LANES_FAR, &args, sizeof(args)));
+		must(weir_launch(rig.context, "test_put_u64", 1, LANES_FAR, &args, sizeof(args)));
 		verdict = judge(&rig);
 		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.good), LANES_FAR * PUTS);
 		must(weir_cache_flush(rig.cache, 1));

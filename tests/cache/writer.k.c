@@ -5,26 +5,7 @@
 #include "../rig/verdict.h"
 #include "writer_kernels.h"
 
-WEIR_FN void put_narrow(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict, u64 index, u64 value)
-{
-	u32 bytes = writer->array.element_bytes;
-
-	if (bytes == 1) {
-		weir_writer_put_u8(writer, index, (u8)value);
-		expect(verdict, index, weir_array_get_u8(&writer->array, index), (u8)value);
-	} else if (bytes == 2) {
-		weir_writer_put_u16(writer, index, (u16)value);
-		expect(verdict, index, weir_array_get_u16(&writer->array, index), (u16)value);
-	} else if (bytes == 4) {
-		weir_writer_put_u32(writer, index, (u32)value);
-		expect(verdict, index, weir_array_get_u32(&writer->array, index), (u32)value);
-	} else {
-		weir_writer_put_u64(writer, index, value);
-		expect(verdict, index, weir_array_get_u64(&writer->array, index), value);
-	}
-}
-
-WEIR_FN void put_wide(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict, u64 index, u64 value)
+WEIR_FN void put_check_u128(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict, u64 index, u64 value)
 {
 	struct weir_u128 wide;
 
@@ -36,50 +17,66 @@ WEIR_FN void put_wide(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict,
 	expect(verdict, index, wide.high, ~value);
 }
 
-WEIR_KERNEL(test_put, struct test_put_args)
-{
-	for (u64 step = 0; step < args->puts; step++) {
-		WEIR_GLOBAL struct weir_writer *writer = &args->writer[step % args->writer_count];
-		u64 index =
-			test_put_index(writer->array.count, weir_threads(), weir_thread(), step, args->salt);
-		u64 value = test_put_value(args->seed, index, step);
-
-		if (writer->array.element_bytes == 16)
-			put_wide(writer, args->verdict, index, value);
-		else
-			put_narrow(writer, args->verdict, index, value);
-		weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+/* A kernel for each width: compilers need far longer for one that has all calls in line. */
+#define PUT_CHECK(type)                                                                                      \
+	WEIR_FN void put_check_##type(WEIR_GLOBAL struct weir_writer *writer, weir_addr verdict, u64 index,  \
+				      u64 value)                                                             \
+	{                                                                                                    \
+		weir_writer_put_##type(writer, index, (type)value);                                          \
+		expect(verdict, index, weir_array_get_##type(&writer->array, index), (type)value);           \
 	}
-}
+
+#define PUT_KERNEL(type)                                                                                     \
+	WEIR_KERNEL(test_put_##type, struct test_put_args)                                                   \
+	{                                                                                                    \
+		for (u64 step = 0; step < args->puts; step++) {                                              \
+			WEIR_GLOBAL struct weir_writer *writer = &args->writer[step % args->writer_count];   \
+			u64 index = test_put_index(writer->array.count, weir_threads(), weir_thread(), step, \
+						   args->salt);                                              \
+                                                                                                             \
+			put_check_##type(writer, args->verdict, index,                                       \
+					 test_put_value(args->seed, index, step));                           \
+			weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);                       \
+		}                                                                                            \
+	}
+
+PUT_CHECK(u8)
+PUT_CHECK(u16)
+PUT_CHECK(u32)
+PUT_CHECK(u64)
+PUT_KERNEL(u8)
+PUT_KERNEL(u16)
+PUT_KERNEL(u32)
+PUT_KERNEL(u64)
+PUT_KERNEL(u128)
 
 /* The sum of what the last counter was before tells whether any addition was lost or came twice. */
-WEIR_KERNEL(test_add, struct test_add_args)
-{
-	WEIR_GLOBAL struct test_verdict *verdict = verdict_at(args->verdict);
-
-	for (u64 step = 0; step < args->adds; step++) {
-		u64 index = test_mix(step * weir_threads() + weir_thread()) % args->counters, before;
-
-		if (args->writer.array.element_bytes == 4) {
-			(void)weir_writer_add_u32(&args->writer, index, (u32)index + 1);
-			before = weir_writer_add_u32(&args->writer, args->counters, 1);
-		} else {
-			(void)weir_writer_add_u64(&args->writer, index, index + 1);
-			before = weir_writer_add_u64(&args->writer, args->counters, 1);
-		}
-		weir_add_u64_relaxed_dev(&verdict->sum, before);
-		weir_add_u64_relaxed_dev(&verdict->good, 1);
+#define ADD_KERNEL(type)                                                                                     \
+	WEIR_KERNEL(test_add_##type, struct test_add_args)                                                   \
+	{                                                                                                    \
+		WEIR_GLOBAL struct test_verdict *verdict = verdict_at(args->verdict);                        \
+                                                                                                             \
+		for (u64 step = 0; step < args->adds; step++) {                                              \
+			u64 index = test_mix(step * weir_threads() + weir_thread()) % args->counters;        \
+                                                                                                             \
+			(void)weir_writer_add_##type(&args->writer, index, (type)index + 1);                 \
+			weir_add_u64_relaxed_dev(&verdict->sum,                                              \
+						 weir_writer_add_##type(&args->writer, args->counters, 1));  \
+			weir_add_u64_relaxed_dev(&verdict->good, 1);                                         \
+		}                                                                                            \
 	}
-}
+
+ADD_KERNEL(u32)
+ADD_KERNEL(u64)
 
 WEIR_ARRAY_STRUCT(test_pair, struct test_pair)
 WEIR_WRITER_STRUCT(test_pair, struct test_pair)
 
 /* One more than what is there, by compare-and-swap; the lanes that lose try again, in loops that they leave
  * together. */
-WEIR_FN void count_by_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index)
+WEIR_FN void count_by_cas(WEIR_GLOBAL struct weir_writer *writer, u64 index, u32 narrow)
 {
-	u32 narrow = writer->array.element_bytes == 4, done = 0;
+	u32 done = 0;
 	u64 wave = weir_active(), seen = 0;
 
 	while (weir_ballot(wave, !done)) {
@@ -97,7 +94,7 @@ WEIR_FN void change_u32(WEIR_GLOBAL struct test_change_args *args, u64 number)
 {
 	(void)weir_writer_min_u32(&args->writer, 0, (u32)number);
 	(void)weir_writer_max_u32(&args->writer, 1, (u32)number);
-	count_by_cas(&args->writer, 2);
+	count_by_cas(&args->writer, 2, 1);
 	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum,
 				 weir_writer_exchange_u32(&args->writer, 3, (u32)number));
 	expect(args->verdict, 0, weir_writer_cas_u32(&args->writer, 0, 1, 2) != 1,
@@ -110,22 +107,28 @@ WEIR_FN void change_u64(WEIR_GLOBAL struct test_change_args *args, u64 number)
 
 	(void)weir_writer_min_u64(&args->writer, 0, wide);
 	(void)weir_writer_max_u64(&args->writer, 1, wide);
-	count_by_cas(&args->writer, 2);
+	count_by_cas(&args->writer, 2, 0);
 	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->sum,
 				 weir_writer_exchange_u64(&args->writer, 3, wide) >> 32);
 	expect(args->verdict, 0, weir_writer_cas_u64(&args->writer, 0, 1, 2) != 1, 1);
 }
 
-WEIR_KERNEL(test_change, struct test_change_args)
+#define CHANGE_KERNEL(type)                                                                                  \
+	WEIR_KERNEL(test_change_##type, struct test_change_args)                                             \
+	{                                                                                                    \
+		for (u32 round = 0; round < args->rounds; round++)                                           \
+			change_##type(args, test_change_number(weir_thread(), round, weir_threads()));       \
+	}
+
+CHANGE_KERNEL(u32)
+CHANGE_KERNEL(u64)
+
+WEIR_KERNEL(test_change_pairs, struct test_change_args)
 {
 	for (u32 round = 0; round < args->rounds; round++) {
 		u64 number = test_change_number(weir_thread(), round, weir_threads());
 		struct test_pair pair;
 
-		if (args->writer.array.element_bytes == 4)
-			change_u32(args, number);
-		else
-			change_u64(args, number);
 		pair.first = number;
 		pair.second = ~number;
 		pair.third = round;

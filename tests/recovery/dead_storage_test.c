@@ -282,7 +282,7 @@ static void dirty_lines(struct fixture *fixture)
 		fixture->cache, &fixture->dying, 1,
 		WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = LATER * BLOCK, .count = 2 * WORDS),
 		&args.writer[0]));
-	must(weir_launch(fixture->context, "test_put", 1, LANES, &args, sizeof(args)));
+	must(weir_launch(fixture->context, "test_put_u64", 1, LANES, &args, sizeof(args)));
 	must(weir_sync(fixture->context));
 	assert_int_equal(cache_stats(fixture).dirty, 2);
 }
