@@ -160,6 +160,11 @@ logged() {
   drives[$1]+=",file.log.driver=file,file.log.filename=$work/$1.log"
 }
 
+# A disk of virtio, for which the guest loads virtio_pci and virtio_blk: virtio_disk NAME
+virtio_disk() {
+  devices+=(-drive "${drives[$1]-file=$work/$1},if=none,id=$1,format=raw" -device "virtio-blk-pci,drive=$1")
+}
+
 # A controller NAMED so, at PLACE, with the namespaces NAME[:BLOCK_BYTES]...: controller NAMED PLACE [NAME...]
 # queue_pairs: how many it has for I/O.
 controller() {
