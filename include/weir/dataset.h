@@ -184,7 +184,15 @@ WEIR_API int weir_dataset_mount(struct weir_context *context, struct weir_storag
 				unsigned storage_count, const struct weir_dataset_mount_options *options,
 				struct weir_dataset **out);
 
-/** weir_dataset_unmount() - wait for what is under way, then free it; NULL is fine */
+/**
+ * weir_dataset_unmount() - wait for what is under way, then free it; NULL is fine
+ *
+ * The dataset is gone in any case. Memory that a read has which has not ended stays until the context is
+ * closed.
+ *
+ * Return: 0; -EIO: what weir_dataset_bread_enqueue() could not read, or a read into a batch has not ended;
+ * -ETIMEDOUT: reads of chunks have not.
+ */
 WEIR_API int weir_dataset_unmount(struct weir_dataset *dataset);
 
 /**

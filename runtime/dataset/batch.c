@@ -151,17 +151,53 @@ static int launch(struct weir_dataset *dataset, const char *kernel, uint32_t cou
 			   args, bytes);
 }
 
+static void unpin(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
+{
+	for (uint32_t i = 0; i < batch->slot_count; i++)
+		dataset->cache.slots[batch->slots[i]].pins--;
+}
+
+/* Anything may be in the rows: zeros that were planned were not filled in, or a read comes behind them. */
+static void forget_rows(const struct weir_dataset *dataset, struct weir_dataset_loading *batch)
+{
+	for (uint32_t row = 0; row < dataset->batch_rows; row++)
+		batch->dirty[row] = dataset->info.row_bytes;
+}
+
+/* None of the reads that were planned for @batch is submitted: their slots are empty, and the next plan
+ * begins where this one did. */
+static void take_back(struct weir_dataset *dataset, struct weir_dataset_loading *batch,
+		      const struct weir_dataset_stats *before)
+{
+	uint64_t evictions = dataset->stats.evictions;
+
+	unpin(dataset, batch);
+	for (uint32_t i = 0; i < batch->request_count; i++) {
+		uint32_t slot = weir_dataset_cache_slot_of(dataset, batch->requests[i].event);
+
+		if (slot != UINT32_MAX)
+			weir_dataset_cache_ready(dataset, slot, false);
+	}
+	forget_rows(dataset, batch);
+	batch->slot_count = batch->piece_count = batch->request_count = 0;
+	dataset->stats = *before;
+	dataset->stats.evictions = evictions;
+	dataset->planned = batch->first;
+	dataset->prefetched_group = UINT64_MAX;
+}
+
 int weir_dataset_batch_post(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint32_t count)
 {
 	struct weir_dataset_post_args args = { .disks = dataset->disks };
+	struct weir_dataset_stats before = dataset->stats;
 	int error = weir_dataset_plan(dataset, batch, count);
 
-	if (error)
-		return error;
 	args.requests = batch->control;
 	args.count = batch->request_count;
-	if (args.count)
+	if (!error && args.count)
 		error = launch(dataset, "weir_dataset_post", batch->request_count, &args, sizeof(args));
+	if (error)
+		take_back(dataset, batch, &before);
 	batch->state = error ? WEIR_DATASET_BATCH_FREE : WEIR_DATASET_BATCH_POSTED;
 	return error;
 }
@@ -200,19 +236,81 @@ int weir_dataset_batch_started(struct weir_dataset *dataset, const struct weir_d
 	}
 }
 
+/* A read into slot @slot had not ended when the lanes that waited for it gave up. */
+static bool is_under_way(const struct weir_dataset *dataset, const struct weir_dataset_loading *batch,
+			 uint32_t slot)
+{
+	uint64_t events = weir_dataset_cache_events(dataset, slot);
+
+	for (uint32_t i = 0; i < batch->piece_count; i++)
+		if (batch->pieces[i].under_way && batch->pieces[i].events == events)
+			return true;
+	return false;
+}
+
+/* Of the pieces those stay that wait for reads into the batch's own memory. */
+static void keep_overdue(struct weir_dataset *dataset, struct weir_dataset_loading *batch,
+			 uint32_t state_of_others)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < batch->piece_count; i++) {
+		struct weir_dataset_piece piece = batch->pieces[i];
+
+		dataset->late |= piece.under_way;
+		if (!piece.under_way || weir_dataset_cache_slot_of(dataset, piece.events) != UINT32_MAX)
+			continue;
+		piece.bytes = piece.fill = piece.under_way = 0;
+		batch->pieces[kept++] = piece;
+	}
+	batch->state = kept ? WEIR_DATASET_BATCH_OVERDUE : state_of_others;
+	if (!kept)
+		return;
+	batch->piece_count = kept;
+	forget_rows(dataset, batch);
+}
+
 int weir_dataset_batch_finish(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
 {
 	/* relaxed: the kernel has ended */
 	uint64_t failure = weir_load_u64_relaxed_sys(&batch->verdict->failure);
 
-	for (uint32_t i = 0; i < batch->slot_count; i++) {
-		dataset->cache.slots[batch->slots[i]].pins--;
-		weir_dataset_cache_ready(dataset, batch->slots[i], failure == 0);
-	}
+	unpin(dataset, batch);
+	for (uint32_t i = 0; i < batch->slot_count; i++)
+		if (!failure || !is_under_way(dataset, batch, batch->slots[i]))
+			weir_dataset_cache_ready(dataset, batch->slots[i], failure == 0);
 	batch->slot_count = 0;
 	batch->state = WEIR_DATASET_BATCH_RETURNED;
 	if (!failure)
 		return 0;
+	keep_overdue(dataset, batch, WEIR_DATASET_BATCH_RETURNED);
 	return weir_dataset_sample_failed(dataset, batch->samples[(uint32_t)failure - 1],
 					  (uint32_t)(failure >> 32));
+}
+
+void weir_dataset_batch_drop(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
+{
+	unpin(dataset, batch);
+	batch->slot_count = 0;
+	forget_rows(dataset, batch);
+	for (uint32_t i = 0; i < batch->piece_count; i++)
+		batch->pieces[i].under_way = batch->pieces[i].event_count != 0;
+	keep_overdue(dataset, batch, WEIR_DATASET_BATCH_FREE);
+}
+
+int weir_dataset_batch_overdue(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
+{
+	int error = weir_dataset_batch_assemble(dataset, batch);
+
+	if (!error)
+		error = weir_sync(dataset->context);
+	if (error) {
+		batch->state = WEIR_DATASET_BATCH_OVERDUE;
+		return error;
+	}
+	error = weir_dataset_batch_finish(dataset, batch);
+	if (batch->state == WEIR_DATASET_BATCH_OVERDUE)
+		return error;
+	batch->state = WEIR_DATASET_BATCH_FREE;
+	return 0; /* how they ended no longer matters */
 }

@@ -75,6 +75,23 @@ uint64_t weir_dataset_cache_events(const struct weir_dataset *dataset, uint32_t 
 	       (uint64_t)slot * dataset->cache.events_per_slot * sizeof(struct weir_event);
 }
 
+uint32_t weir_dataset_cache_slot_of(const struct weir_dataset *dataset, uint64_t event)
+{
+	const struct weir_dataset_cache *cache = &dataset->cache;
+	uint64_t slot = (event - cache->events) / sizeof(struct weir_event) / cache->events_per_slot;
+
+	return event >= cache->events && slot < cache->count ? (uint32_t)slot : UINT32_MAX;
+}
+
+uint32_t weir_dataset_cache_loading(const struct weir_dataset *dataset)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < dataset->cache.empty; i++)
+		count += dataset->cache.slots[i].state == WEIR_DATASET_SLOT_LOADING;
+	return count;
+}
+
 uint32_t weir_dataset_cache_get(struct weir_dataset *dataset, uint64_t chunk)
 {
 	uint32_t slot = dataset->cache.slot_of[chunk];

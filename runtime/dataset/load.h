@@ -30,6 +30,7 @@ WEIR_ASSERT_SIZE(struct weir_dataset_request, 32);
  * @fill: bytes of zeros
  * @row: of the batch, for errors
  * @disk: that the reads went to
+ * @under_way: 0; 1 once a wait ended before its reads did: their memory and events are still the controller's
  */
 struct weir_dataset_piece {
 	weir_addr to;
@@ -41,9 +42,11 @@ struct weir_dataset_piece {
 	u32 fill;
 	u32 row;
 	u32 disk;
+	u32 under_way;
+	u32 reserved;
 };
 
-WEIR_ASSERT_SIZE(struct weir_dataset_piece, 48);
+WEIR_ASSERT_SIZE(struct weir_dataset_piece, 56);
 
 /**
  * struct weir_dataset_verdict - how the assembly goes

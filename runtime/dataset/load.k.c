@@ -42,6 +42,17 @@ WEIR_FN void weir_dataset_hint(WEIR_GLOBAL struct weir_dataset_piece *piece)
 		weir_data_hint(piece->from + at);
 }
 
+/* A read of @piece has not ended, though the wait for it has: at its deadline, or because its storage is
+ * dead. */
+WEIR_FN u32 weir_dataset_under_way(WEIR_GLOBAL struct weir_dataset_piece *piece)
+{
+	u32 pending = 0;
+
+	for (u32 i = 0; i < piece->event_count; i++)
+		pending += weir_event_test(weir_at(piece->events, struct weir_event, i)) == 0;
+	return pending != 0;
+}
+
 WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 {
 	u64 lanes = weir_active();
@@ -66,10 +77,13 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 				       weir_at(piece->events, struct weir_event, 0),
 				       mine ? piece->event_count : 0, 0);
 		good = mine && status == WEIR_OK;
-		if (mine && !good) /* relaxed: the host reads it after the kernel */
+		if (mine && !good) {
+			piece->under_way = weir_dataset_under_way(piece);
+			/* relaxed: the host reads both after the kernel */
 			(void)weir_cas_u64_relaxed_dev(
 				&weir_at(args->verdict, struct weir_dataset_verdict, 0)->failure, 0,
 				(u64)status << 32 | (piece->row + 1));
+		}
 		weir_reconverge();
 		weir_order_loads();
 		weir_wave_sync(lanes); /* what each lane acquired (event.E1) all lanes copy */

@@ -543,6 +543,7 @@ int weir_dataset_mount(struct weir_context *context, struct weir_storage *const 
 
 int weir_dataset_unmount(struct weir_dataset *dataset)
 {
+	uint32_t loading;
 	int error;
 
 	if (!dataset)
@@ -551,6 +552,12 @@ int weir_dataset_unmount(struct weir_dataset *dataset)
 	if (error)
 		return error;
 	error = weir_dataset_drain(dataset);
+	loading = weir_dataset_cache_loading(dataset);
+	if (!error && loading)
+		error = weir_fail(ETIMEDOUT,
+				  "weir_dataset_unmount: reads of %u chunks have not ended; the memory of "
+				  "the cache stays until the context is closed",
+				  loading);
 	release(dataset);
 	return error;
 }

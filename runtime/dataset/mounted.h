@@ -60,11 +60,21 @@ struct weir_dataset_cache {
 	uint32_t events_per_slot;
 };
 
+/**
+ * enum weir_dataset_batch_state - what becomes of a batch
+ * @WEIR_DATASET_BATCH_FREE: no read has its memory
+ * @WEIR_DATASET_BATCH_POSTED: its reads are launched
+ * @WEIR_DATASET_BATCH_ASSEMBLED: its assembly is launched
+ * @WEIR_DATASET_BATCH_RETURNED: its rows are the program's
+ * @WEIR_DATASET_BATCH_OVERDUE: it is dropped, or failed, and reads into its rows or staging have not ended:
+ * its memory and events are not used; its pieces are those that wait for these reads
+ */
 enum weir_dataset_batch_state {
 	WEIR_DATASET_BATCH_FREE,
 	WEIR_DATASET_BATCH_POSTED,
 	WEIR_DATASET_BATCH_ASSEMBLED,
-	WEIR_DATASET_BATCH_RETURNED
+	WEIR_DATASET_BATCH_RETURNED,
+	WEIR_DATASET_BATCH_OVERDUE
 };
 
 /** struct weir_dataset_loading - a mini-batch in memory, and its reads */
@@ -118,6 +128,7 @@ struct weir_dataset {
 	uint64_t planned; /* of the share, in batches */
 	bool begun;
 	bool by_chunk;             /* samples come through the cache */
+	bool late;                 /* a wait ended before its reads did, in this call */
 	uint64_t now;              /* group that is being planned, counted over the epochs */
 	uint64_t prefetched_group; /* up to here */
 	uint64_t prefetched_chunks;
@@ -144,7 +155,7 @@ uint32_t weir_dataset_cache_get(struct weir_dataset *dataset, uint64_t chunk);
 /** weir_dataset_cache_reserve() - a slot for @chunk, with no pin: the caller reads it; UINT32_MAX: all are in
  * use */
 uint32_t weir_dataset_cache_reserve(struct weir_dataset *dataset, uint64_t chunk, uint64_t use);
-/** weir_dataset_cache_ready() - the reads of a slot have ended */
+/** weir_dataset_cache_ready() - the reads of a slot have ended, or were not submitted */
 void weir_dataset_cache_ready(struct weir_dataset *dataset, uint32_t slot, bool good);
 /** weir_dataset_cache_use() - when @chunk is used next, in groups */
 uint64_t weir_dataset_cache_use(struct weir_dataset *dataset, uint64_t chunk);
@@ -152,6 +163,11 @@ uint64_t weir_dataset_cache_use(struct weir_dataset *dataset, uint64_t chunk);
 void weir_dataset_cache_restart(struct weir_dataset *dataset);
 uint64_t weir_dataset_cache_address(const struct weir_dataset *dataset, uint32_t slot);
 uint64_t weir_dataset_cache_events(const struct weir_dataset *dataset, uint32_t slot);
+/** weir_dataset_cache_slot_of() - the slot that the event at device address @event belongs to; UINT32_MAX:
+ * it is none of the cache's */
+uint32_t weir_dataset_cache_slot_of(const struct weir_dataset *dataset, uint64_t event);
+/** weir_dataset_cache_loading() - slots whose reads are not known to have ended */
+uint32_t weir_dataset_cache_loading(const struct weir_dataset *dataset);
 
 /* plan.c */
 /** weir_dataset_plan() - fill @batch's requests and pieces for the next @count samples of the share */
@@ -166,10 +182,23 @@ void weir_dataset_batches_close(struct weir_dataset *dataset);
 int weir_dataset_staging_open(struct weir_dataset *dataset, struct weir_dataset_loading *batch);
 uint64_t weir_dataset_staging_stride(const struct weir_dataset *dataset);
 
-/** weir_dataset_batch_finish() - the assembly of @batch has ended: its pins go. Return: 0 or -EIO with a
- * sentence */
+/**
+ * weir_dataset_batch_finish() - the assembly of @batch has ended: its pins go
+ *
+ * A slot that a read still has stays as it is, loading: who needs its chunk waits for that read. The batch is
+ * returned then, or overdue.
+ *
+ * Return: 0 or -EIO with a sentence.
+ */
 int weir_dataset_batch_finish(struct weir_dataset *dataset, struct weir_dataset_loading *batch);
-/** weir_dataset_batch_post() - plan the next @count samples into @batch and launch their reads */
+/** weir_dataset_batch_drop() - nobody waits for the reads of @batch, which are posted: its pins go; it is
+ * free then, or overdue */
+void weir_dataset_batch_drop(struct weir_dataset *dataset, struct weir_dataset_loading *batch);
+/** weir_dataset_batch_overdue() - wait for the reads of @batch, which is overdue: then it is free. Return: 0;
+ * -EIO with a sentence: they have not ended */
+int weir_dataset_batch_overdue(struct weir_dataset *dataset, struct weir_dataset_loading *batch);
+/** weir_dataset_batch_post() - plan the next @count samples into @batch and launch their reads; after an
+ * error nothing is reserved or planned */
 int weir_dataset_batch_post(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint32_t count);
 /** weir_dataset_batch_assemble() - launch the assembly of @batch */
 int weir_dataset_batch_assemble(struct weir_dataset *dataset, struct weir_dataset_loading *batch);

@@ -35,7 +35,22 @@ static int retire(struct weir_dataset *dataset, struct weir_dataset_loading *bat
 
 	if (batch->state == WEIR_DATASET_BATCH_ASSEMBLED)
 		error = weir_dataset_batch_finish(dataset, batch);
-	batch->state = WEIR_DATASET_BATCH_FREE;
+	else if (batch->state == WEIR_DATASET_BATCH_POSTED)
+		weir_dataset_batch_drop(dataset, batch);
+	if (batch->state != WEIR_DATASET_BATCH_OVERDUE)
+		batch->state = WEIR_DATASET_BATCH_FREE;
+	return error;
+}
+
+/* Wait for reads into the memory of batches that were given up; until they end, that memory is used for
+ * nothing else. */
+static int end_overdue(struct weir_dataset *dataset)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < dataset->options.batches && !error; i++)
+		if (dataset->batches[i].state == WEIR_DATASET_BATCH_OVERDUE)
+			error = weir_dataset_batch_overdue(dataset, &dataset->batches[i]);
 	return error;
 }
 
@@ -75,6 +90,8 @@ static int settle_chunks(struct weir_dataset *dataset)
 		if (!error)
 			/* a chunk that failed is not there: who needs it reads it */
 			(void)weir_dataset_batch_finish(dataset, batch);
+		else
+			weir_dataset_batch_drop(dataset, batch);
 		batch->state = WEIR_DATASET_BATCH_FREE;
 	}
 	return error;
@@ -89,13 +106,12 @@ static int first_error(int error, int later, char *sentence)
 	return later;
 }
 
-int weir_dataset_drain(struct weir_dataset *dataset)
+/* Wait for the assembly of all batches, and drop them; chunks stay on their way. */
+static int drop_all(struct weir_dataset *dataset)
 {
 	char sentence[SENTENCE_BYTES];
 	int error = 0, later;
 
-	if (!dataset->batch_rows)
-		return 0;
 	for (uint32_t i = dataset->launched; i < dataset->posted && !error; i++)
 		error = first_error(error, weir_dataset_batch_assemble(dataset, batch_at(dataset, i)),
 				    sentence);
@@ -108,7 +124,21 @@ int weir_dataset_drain(struct weir_dataset *dataset)
 	dataset->head = dataset->posted = dataset->launched = 0;
 	dataset->planned = dataset->used;
 	dataset->prefetched_group = UINT64_MAX;
-	error = first_error(error, settle_chunks(dataset), sentence);
+	return error ? weir_fail(-error, "%s", sentence) : 0;
+}
+
+int weir_dataset_drain(struct weir_dataset *dataset)
+{
+	char sentence[SENTENCE_BYTES];
+	int error, later;
+
+	if (!dataset->batch_rows)
+		return 0;
+	error = first_error(0, drop_all(dataset), sentence);
+	later = end_overdue(dataset);
+	if (!later)
+		later = settle_chunks(dataset);
+	error = first_error(error, later, sentence);
 	return error ? weir_fail(-error, "%s", sentence) : 0;
 }
 
@@ -193,6 +223,8 @@ static int check_bread(struct weir_dataset *dataset, uint32_t count, const struc
 				  call);
 	for (uint32_t i = 0; !error && i < dataset->storage_count; i++)
 		error = weir_storage_info(dataset->storages[i].storage, &info); /* it may be closed */
+	if (!error)
+		error = end_overdue(dataset);
 	if (!error && dataset->batch_rows != count) {
 		error = weir_dataset_drain(dataset);
 		if (!error)
@@ -278,7 +310,9 @@ static int step_back(struct weir_dataset *dataset, struct weir_dataset_loading *
 
 	snprintf(sentence, sizeof(sentence), "%s", weir_last_error());
 	dataset->used = batch->first;
-	(void)weir_dataset_drain(dataset); /* its own failure is no news */
+	(void)drop_all(dataset); /* its own failure is no news */
+	if (!dataset->late)      /* else it would wait for the same reads */
+		(void)settle_chunks(dataset);
 	return weir_fail(-error, "%s", sentence);
 }
 
@@ -287,6 +321,7 @@ int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir
 	struct weir_dataset_loading *batch;
 	int error = check_bread(dataset, count, to, "weir_dataset_bread");
 
+	dataset->late = false;
 	for (uint32_t i = 0; !error && i < dataset->options.batches; i++) {
 		if (is_ahead(dataset, i))
 			continue;

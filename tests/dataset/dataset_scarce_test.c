@@ -11,7 +11,7 @@
 
 #include "../rig/scarce.h"
 
-enum { MOST_CALLS = 1000, RECORD = 1000, RECORDS = 100, ROWS = 32, EACH = 48 };
+enum { MOST_CALLS = 1000, RECORD = 1000, RECORDS = 100, MANY = 700, ROWS = 32, EACH = 48 };
 
 static char folder[] = "/tmp/weir-dataset-scarce-XXXXXX", path[64], manifest_path[64], aside[64], uri[80],
 	    tree[64];
@@ -96,6 +96,17 @@ static int use_names(struct weir_dataset *dataset)
 	return error;
 }
 
+/* Some bytes of row @row are its record's. */
+static void check_record(const struct weir_dataset_batch *batch, uint32_t row)
+{
+	const unsigned char *at = (unsigned char *)batch->host_rows + (size_t)row * batch->row_bytes;
+	char name[32];
+
+	snprintf(name, sizeof(name), "record-%llu", (unsigned long long)batch->samples[row]);
+	for (uint32_t i = 0; i < RECORD; i += 99)
+		assert_int_equal(at[i], rig_byte(rig_seed(name), i));
+}
+
 /* What is left of the epoch. A batch that could not be read is read again by
  * the next call. */
 static int use_batches(struct weir_dataset *dataset)
@@ -106,15 +117,7 @@ static int use_batches(struct weir_dataset *dataset)
 	do {
 		error = TOOK(weir_dataset_bread(dataset, ROWS, &batch));
 		for (uint32_t i = 0; i < batch.count && !error; i += 5)
-			for (uint32_t at = 0; at < RECORD; at += 99) {
-				char name[32];
-
-				snprintf(name, sizeof(name), "record-%llu",
-					 (unsigned long long)batch.samples[i]);
-				assert_int_equal(
-					((unsigned char *)batch.host_rows)[(size_t)i * batch.row_bytes + at],
-					rig_byte(rig_seed(name), at));
-			}
+			check_record(&batch, i);
 	} while (!error && batch.count);
 	return error;
 }
@@ -346,6 +349,73 @@ static void test_gather_fails(void **state)
 	close_all();
 }
 
+/* An epoch of @dataset with call @nth refused: who calls again after an error gets each sample once, and its
+ * own bytes. Return: calls there were. */
+static size_t epoch_with_refusal(struct weir_dataset *dataset, uint64_t samples, size_t nth)
+{
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	uint8_t seen[MANY] = { 0 };
+	unsigned errors = 0;
+	bool over = false;
+	size_t calls;
+
+	must(weir_dataset_sequence(
+		dataset, WEIR_OPTIONS(dataset_sequence, .epoch = nth, .order = order, .buffer_chunks = 2)));
+	scarce_begin(nth, false);
+	while (!over) {
+		int error = TOOK(weir_dataset_bread(dataset, ROWS, &batch));
+
+		errors += error != 0;
+		assert_true(errors < 2);
+		over = !error && !batch.count;
+		for (uint32_t i = 0; i < batch.count && !error; i++)
+			seen[batch.samples[i]]++;
+		for (uint32_t i = 0; i < batch.count && !error; i++)
+			check_record(&batch, i);
+	}
+	calls = scarce_end();
+	rig_all_once(seen, samples);
+	return calls;
+}
+
+static void each_epoch_with_refusal(const char *const *of)
+{
+	struct weir_dataset *dataset;
+	size_t nth = 1, calls;
+
+	do {
+		must(weir_dataset_mount(context, &storage, 1,
+					WEIR_OPTIONS(dataset_mount, .manifests = of, .chunk_bytes = 64 << 10,
+						     .cache_bytes = 256 << 10),
+					&dataset));
+		calls = epoch_with_refusal(dataset, MANY, nth);
+		must(weir_dataset_unmount(dataset));
+	} while (nth++ <= calls);
+	assert_true(nth > 10);
+}
+
+/* The program goes on after a launch, or memory, that was not to be had: chunks that were to be read are read
+ * then, and no sample is passed over. */
+static void test_epoch(void **state)
+{
+	char larger[80], manifest[80];
+	const char *const of[] = { manifest };
+
+	(void)state;
+	snprintf(larger, sizeof(larger), "file:%s/larger", folder);
+	snprintf(manifest, sizeof(manifest), "%s/larger.weir", folder);
+	rig_records(larger + 5, MANY, RECORD);
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2), &context));
+	must(weir_storage_open(context, larger, NULL, &storage));
+	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+	for (order = 0; weir_dataset_order_name(order); order++)
+		each_epoch_with_refusal(of);
+	must(weir_storage_close(storage));
+	must(weir_context_close(context));
+	unlink(larger + 5);
+	unlink(manifest);
+}
+
 static void test_index(void **state)
 {
 	(void)state;
@@ -396,7 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_mount),        cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_gather_fails), cmocka_unit_test(test_index),
-		cmocka_unit_test(test_upload),
+		cmocka_unit_test(test_upload),       cmocka_unit_test(test_epoch),
 	};
 
 	if (!test_begins())

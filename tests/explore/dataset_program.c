@@ -26,6 +26,8 @@ enum {
 	UNRECOVERED_READ = 0x281
 };
 
+#define LONG_NS ((u64)1 << 60)
+
 /**
  * struct program - a run of it
  * @batches: given in this epoch
@@ -235,15 +237,30 @@ static struct dataset_launch expected(const struct weir_dataset_batch *given)
 	return launch;
 }
 
-/* A call says that a sample could not be read: so it is. */
+/* A wait ended at its deadline; from now on all reads end, the one that it was for, too. */
+static void check_late(weir_status status)
+{
+	explore_expect("status of a sample whose read was late, or found no slot",
+		       status == WEIR_E_TIMEOUT || status == WEIR_E_QUEUE_FULL, 1);
+	rig.lost_lba = ~(u64)0;
+	rig.disk->timeout_ns = LONG_NS;
+}
+
+/* A call says that a sample could not be read: so it is. Or a launch was refused, before anything. */
 static void check_failure(int error)
 {
 	unsigned long long number = 0;
 	unsigned status = 0;
 
+	if (has_mode(SCENARIO_DATASET_REFUSED) && error == -ENOMEM)
+		return;
 	explore_expect("status of a call of a dataset", (u64)(i64)error, (u64)(i64)-EIO);
 	explore_expect("numbers in its sentence",
 		       (u64)sscanf(weir_last_error(), DATASET_FAILED, &number, &status), 2);
+	if (has_mode(SCENARIO_DATASET_LATE)) {
+		check_late(status);
+		return;
+	}
 	explore_expect("NVMe status of the sample that failed", weir_status_nvme(status), UNRECOVERED_READ);
 	explore_expect("a sample that failed, and whose chunk is in order",
 		       chunk_is_bad(weir_dataset_directory_chunk(&program.dataset.directory, number)), 1);
@@ -290,6 +307,12 @@ static void check_drained(int error)
 	program.failing_samples = 0;
 }
 
+/* What failed may do so once more. */
+static bool fails_again(void)
+{
+	return has_mode(SCENARIO_DATASET_REFUSED | SCENARIO_DATASET_LATE);
+}
+
 static void read_epoch(u32 epoch, u32 most)
 {
 	struct weir_dataset_sequence_options options = {
@@ -301,12 +324,13 @@ static void read_epoch(u32 epoch, u32 most)
 	};
 	struct weir_dataset_batch given = { .size = sizeof(given) };
 	bool last = false;
-	int error;
+	int error, calls = 0;
 
-	error = weir_dataset_sequence(&program.dataset, &options);
-	check_drained(error);
-	if (error)
-		explore_expect("an epoch", (u64)weir_dataset_sequence(&program.dataset, &options), 0);
+	do {
+		error = weir_dataset_sequence(&program.dataset, &options);
+		check_drained(error);
+	} while (error && (fails_again() || !calls++));
+	explore_expect("an epoch", (u64)(i64)error, 0);
 	while (!last && program.batches < most) {
 		error = has_mode(SCENARIO_DATASET_ENQUEUE)
 				? weir_dataset_bread_enqueue(&program.dataset, program.dataset.batch_rows,
@@ -325,8 +349,13 @@ static void read_epoch(u32 epoch, u32 most)
 static void close_dataset(void)
 {
 	struct weir_dataset *dataset = &program.dataset;
+	int error;
 
-	check_drained(weir_dataset_drain(dataset));
+	do {
+		error = weir_dataset_drain(dataset);
+		check_drained(error);
+	} while (error && fails_again());
+	explore_expect("chunks that are still on their way", weir_dataset_cache_loading(dataset), 0);
 	weir_dataset_batches_close(dataset);
 	weir_dataset_cache_close(dataset);
 	weir_dataset_epoch_close(&dataset->epoch);
@@ -335,6 +364,11 @@ static void close_dataset(void)
 	free(dataset->directory.entries);
 	free(dataset->directory.labels);
 	free(dataset->directory.chunk_first);
+}
+
+static bool refuse_some(void)
+{
+	return some(4) == 0;
 }
 
 void explore_dataset_program(struct scenario_args *args)
@@ -349,6 +383,8 @@ void explore_dataset_program(struct scenario_args *args)
 		.stream = weir_at(args->stream, struct dataset_stream, 0),
 		.threads = (u32)weir_threads(),
 	};
+	if (has_mode(SCENARIO_DATASET_REFUSED))
+		dataset_runtime.refuse = refuse_some;
 	open_dataset();
 	watch_dataset();
 	whole = some(2);

@@ -68,6 +68,8 @@ int weir_launch(struct weir_context *context, const char *kernel, uint32_t block
 	};
 
 	(void)context, (void)blocks, (void)threads;
+	if (dataset_runtime.refuse && dataset_runtime.refuse())
+		return weir_fail(ENOMEM, "no memory for a launch");
 	memcpy(&launch.args, args, args_bytes);
 	dataset_launch(&launch);
 	return 0;

@@ -12,10 +12,12 @@
  * struct dataset_runtime - of a run
  * @stream: where launches go
  * @threads: lanes that run them
+ * @refuse: decides whether a launch of the dataset's is refused; NULL: none is
  */
 struct dataset_runtime {
 	struct dataset_stream *stream;
 	u32 threads;
+	bool (*refuse)(void);
 };
 
 extern struct dataset_runtime dataset_runtime;

@@ -64,7 +64,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 142 };
+enum { SCENARIO_COUNT = 147 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

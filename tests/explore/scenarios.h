@@ -27,6 +27,8 @@ enum {
 	SCENARIO_DATASET_ENQUEUE = 1, /* batches are enqueued, and kernels behind them */
 	SCENARIO_DATASET_SMALL = 2,   /* the sample cache has room for some of the chunks */
 	SCENARIO_DATASET_BLOCKS = 4,  /* each sample's own blocks are read */
+	SCENARIO_DATASET_LATE = 8,    /* a wait ends at its deadline, and the read it was for later */
+	SCENARIO_DATASET_REFUSED = 16 /* some launches are refused, for want of memory */
 };
 
 /**
