@@ -120,7 +120,7 @@ static void open_dataset(void)
 {
 	struct weir_dataset *dataset = &program.dataset;
 	const struct weir_disk *disk = weir_at(program.args->disk, struct weir_disk, 0);
-	u32 slots = has_mode(SCENARIO_DATASET_SMALL) ? 2 + some(2) : MOST_SAMPLES;
+	u32 slots = has_mode(SCENARIO_DATASET_SMALL | SCENARIO_DATASET_BLOCKS) ? 2 + some(2) : MOST_SAMPLES;
 
 	dataset->options = (struct weir_dataset_mount_options){
 		.chunk_bytes = CHUNK,
