@@ -393,8 +393,17 @@ WEIR_API int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count,
  * on find the rows
  *
  * Returns before the rows are there. While a kernel uses batch n, the reads of batch n+1 are under way: they
- * were submitted before it. What failed is returned by the next call on the dataset. @batch is the program's
- * until weir_dataset_release() or the next call, and kernels launched until then may use it.
+ * were submitted before it. @batch is the program's until weir_dataset_release() or the next call, and
+ * kernels launched until then may use it.
+ *
+ * A batch that failed is returned as an error by a later call: by the next one if
+ * weir_dataset_mount_options.batches is 1 or 2, else by the one after that, for which the next one need not
+ * wait for kernels. Every failure comes before the call that says that the epoch is over.
+ * weir_dataset_bread(), weir_dataset_sequence(), weir_dataset_resume() and weir_dataset_unmount() wait for
+ * all of them, and return one. The batch is not read again, and its rows have anything; the call after the
+ * error goes on behind it.
+ *
+ * Return: 0; -EIO: an earlier batch failed, with a sentence that names the sample; -EINVAL.
  */
 WEIR_API int weir_dataset_bread_enqueue(struct weir_dataset *dataset, uint32_t count,
 					struct weir_dataset_batch *batch);

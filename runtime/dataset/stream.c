@@ -316,12 +316,11 @@ static int step_back(struct weir_dataset *dataset, struct weir_dataset_loading *
 	return weir_fail(-error, "%s", sentence);
 }
 
-int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir_dataset_batch *to)
+/* Batches that are the program's are free again; the kernels that use them have ended, or are waited for. */
+static int retire_given(struct weir_dataset *dataset)
 {
-	struct weir_dataset_loading *batch;
-	int error = check_bread(dataset, count, to, "weir_dataset_bread");
+	int error = 0;
 
-	dataset->late = false;
 	for (uint32_t i = 0; !error && i < dataset->options.batches; i++) {
 		if (is_ahead(dataset, i))
 			continue;
@@ -330,6 +329,17 @@ int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir
 		if (!error && dataset->batches[i].state >= WEIR_DATASET_BATCH_ASSEMBLED)
 			error = retire(dataset, &dataset->batches[i]);
 	}
+	return error;
+}
+
+int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir_dataset_batch *to)
+{
+	struct weir_dataset_loading *batch;
+	int error = check_bread(dataset, count, to, "weir_dataset_bread");
+
+	dataset->late = false;
+	if (!error)
+		error = retire_given(dataset);
 	if (error)
 		return error;
 	batch = launch_ahead(dataset, dataset->options.batches < ENOUGH ? 1 : 2, &error);
@@ -372,6 +382,8 @@ int weir_dataset_bread_enqueue(struct weir_dataset *dataset, uint32_t count, str
 	if (error)
 		return error;
 	batch = launch_ahead(dataset, 1, &error);
+	if (!batch && !error)
+		error = retire_given(dataset); /* it is over once its last batch has not failed */
 	if (!batch)
 		return error ? error : give_none(to);
 	take(dataset, batch);

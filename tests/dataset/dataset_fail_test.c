@@ -1,53 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What can go wrong with a dataset, and the sentence for each. */
-#include "dataset_rig.h"
+#include "dataset_records.h"
 
 #include <inttypes.h>
 #include <xxhash.h>
 
 #include "manifest.h"
-#include "mounted.h"
-
-enum { RECORD = 1000, RECORDS = 400 };
-
-static char folder[] = "/tmp/weir-dataset-fail-XXXXXX", path[64], manifest_path[64];
-static struct weir_context *context;
-static struct weir_storage *storage;
-
-static int set_up(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof(path), "%s/records", folder);
-	snprintf(manifest_path, sizeof(manifest_path), "%s/records.weir", folder);
-	return weir_context_open("cpu", NULL, &context);
-}
-
-static int tear_down(void **state)
-{
-	char command[300];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return weir_context_close(context) | (system(command) != 0);
-}
-
-static void open_records(const char *keys)
-{
-	char uri[300];
-
-	snprintf(uri, sizeof(uri), "file:%s%s", path, keys);
-	must(weir_storage_open(context, uri, NULL, &storage));
-}
-
-/* Records and their manifest as they should be, and the storage open. */
-static void fresh(void)
-{
-	rig_records(path, RECORDS, RECORD);
-	open_records("");
-	must(weir_dataset_index(storage, manifest_path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
-}
 
 static int mount(struct weir_dataset **dataset)
 {
@@ -243,119 +201,6 @@ static void test_enqueued_batch_fails(void **state)
 	must(weir_storage_close(storage));
 }
 
-static bool all_done(uint64_t events, uint32_t count)
-{
-	const struct weir_event *event = (const void *)(uintptr_t)events;
-	bool done = true;
-
-	for (uint32_t i = 0; i < count; i++)
-		done &= (weir_load_u64_acquire_dev(&event[i].word) & WEIR_EVENT_DONE) != 0;
-	return done;
-}
-
-/* No read has memory that another one may get, or the program. */
-static void check_idle_memory(const struct weir_dataset *dataset)
-{
-	for (uint32_t i = 0; i < dataset->cache.empty; i++)
-		if (dataset->cache.slots[i].state != WEIR_DATASET_SLOT_LOADING &&
-		    !all_done(weir_dataset_cache_events(dataset, i), dataset->cache.slots[i].event_count))
-			fail_msg("slot %u may be used, and a read into it has not ended", i);
-	for (uint32_t i = 0; i < dataset->options.batches; i++)
-		if ((dataset->batches[i].state == WEIR_DATASET_BATCH_FREE ||
-		     dataset->batches[i].state == WEIR_DATASET_BATCH_RETURNED) &&
-		    !all_done(dataset->batches[i].events, dataset->batches[i].event_count))
-			fail_msg("batch %u may be used, and a read into it has not ended", i);
-}
-
-static void open_late(const char *keys, uint32_t order, struct weir_dataset **dataset)
-{
-	static const char *const manifests[] = { manifest_path };
-	char uri[300];
-
-	fresh();
-	must(weir_storage_close(storage));
-	snprintf(uri, sizeof(uri), "file:%s%s", path, keys);
-	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = 200000), &storage));
-	must(weir_dataset_mount(context, &storage, 1,
-				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10,
-					     .cache_bytes = 256 << 10),
-				dataset));
-	must(weir_dataset_sequence(*dataset, WEIR_OPTIONS(dataset_sequence, .order = order)));
-}
-
-/* A read that ends long after the deadline of who waits for it: until then its memory is used for nothing
- * else; then the epoch goes on. */
-static void late_read(uint32_t order, bool enqueue)
-{
-	struct weir_dataset_batch batch = { .size = sizeof(batch) };
-	struct weir_dataset *dataset;
-	uint8_t seen[RECORDS] = { 0 };
-	unsigned errors = 0;
-	bool over = false;
-
-	open_late("?fault=late:us=2000000:op=read:lba=50-50:count=1", order, &dataset);
-	while (!over) {
-		int error = enqueue ? weir_dataset_bread_enqueue(dataset, 50, &batch)
-				    : weir_dataset_bread(dataset, 50, &batch);
-
-		errors += error != 0;
-		if (error)
-			refused(error, -EIO, "of storage 0", "deadline");
-		check_idle_memory(dataset);
-		over = !error && !batch.count;
-		for (uint32_t i = 0; i < batch.count && !error && !enqueue; i++) {
-			seen[batch.samples[i]]++;
-			rig_check_row(dataset, &batch, i);
-		}
-	}
-	assert_true(errors > 0);
-	if (!enqueue)
-		rig_all_once(seen, RECORDS);
-	must(weir_dataset_unmount(dataset));
-	must(weir_storage_close(storage));
-}
-
-static void test_late_read(void **state)
-{
-	(void)state;
-	late_read(WEIR_DATASET_FULL, false);
-	late_read(WEIR_DATASET_SHUFFLED_CHUNK, false);
-	late_read(WEIR_DATASET_FULL, true);
-}
-
-/* Memory that a read has which has not ended. */
-static uint64_t memory_under_way(const struct weir_dataset *dataset)
-{
-	for (uint32_t i = 0; i < dataset->options.batches; i++)
-		if (dataset->batches[i].state == WEIR_DATASET_BATCH_OVERDUE)
-			return dataset->batches[i].control;
-	return dataset->cache.memory;
-}
-
-/* What reads still have stays when its dataset goes, and is the context's to free. */
-static void unmount_early(uint32_t order)
-{
-	struct weir_dataset_batch batch = { .size = sizeof(batch) };
-	struct weir_dataset *dataset;
-	uint64_t memory;
-
-	open_late("?fault=stuck:op=read:lba=50-50:count=1", order, &dataset);
-	while (!weir_dataset_bread(dataset, 50, &batch))
-		assert_int_not_equal(batch.count, 0);
-	memory = memory_under_way(dataset);
-	assert_int_not_equal(weir_dataset_unmount(dataset), 0);
-	refused(weir_free(context, memory), -EBUSY, "a read of block", "under way");
-	must(weir_storage_close(storage));
-	must(weir_free(context, memory));
-}
-
-static void test_unmount_early(void **state)
-{
-	(void)state;
-	unmount_early(WEIR_DATASET_FULL);
-	unmount_early(WEIR_DATASET_SHUFFLED_CHUNK);
-}
-
 /** struct stop - the upload ends behind so many bytes; the list of samples comes before, and is to be whole
  */
 struct stop {
@@ -536,8 +381,6 @@ int main(void)
 		cmocka_unit_test(test_wrong_calls),
 		cmocka_unit_test(test_cut_archive),
 		cmocka_unit_test(test_enqueued_batch_fails),
-		cmocka_unit_test(test_late_read),
-		cmocka_unit_test(test_unmount_early),
 	};
 
 	if (!test_begins())
