@@ -444,6 +444,8 @@ WEIR_API int weir_dataset_resume(struct weir_dataset *dataset, const char *text)
  * @chunk_loads: chunks read
  * @evictions: chunks that made room
  * @copied_bytes: by lanes, from the cache or from staging into rows
+ * @cache_full_samples: read by themselves, since batches under way had all of the cache when their chunk was
+ * needed: it is too small for the buffer and the batches ahead. The first one is a sentence on stderr, too
  */
 struct weir_dataset_stats {
 	size_t size;
@@ -456,6 +458,7 @@ struct weir_dataset_stats {
 	uint64_t chunk_loads;
 	uint64_t evictions;
 	uint64_t copied_bytes;
+	uint64_t cache_full_samples;
 };
 
 /** weir_dataset_stats() - read the counters */

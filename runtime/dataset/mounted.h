@@ -128,6 +128,7 @@ struct weir_dataset {
 	uint64_t planned; /* of the share, in batches */
 	bool begun;
 	bool by_chunk;             /* samples come through the cache */
+	bool reported_full;        /* a sentence has said that the cache is too small */
 	bool late;                 /* a wait ended before its reads did, in this call */
 	uint64_t now;              /* group that is being planned, counted over the epochs */
 	uint64_t prefetched_group; /* up to here */

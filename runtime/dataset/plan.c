@@ -93,6 +93,18 @@ static bool cacheable(const struct weir_dataset *dataset, uint64_t chunk)
 	return end - begin <= dataset->options.chunk_bytes && end > begin && !few;
 }
 
+/* A sample finds no room for its chunk. */
+static void count_cache_full(struct weir_dataset *dataset)
+{
+	if (!dataset->reported_full)
+		weir_report("dataset: batches under way need all %u chunks of the cache, so samples of other "
+			    "chunks are read one by one, which is slower; mount it with more cache_bytes, or "
+			    "have fewer batches, rows or buffer_chunks",
+			    dataset->cache.count);
+	dataset->reported_full = true;
+	dataset->stats.cache_full_samples++;
+}
+
 static bool piece_from_chunk(struct weir_dataset *dataset, struct weir_dataset_loading *batch,
 			     uint64_t number, struct weir_dataset_piece *piece)
 {
@@ -102,8 +114,13 @@ static bool piece_from_chunk(struct weir_dataset *dataset, struct weir_dataset_l
 	if (slot != UINT32_MAX) {
 		dataset->stats.cache_hits++;
 	} else {
-		if (!cacheable(dataset, chunk) || (slot = load_chunk(dataset, batch, chunk)) == UINT32_MAX)
+		if (!cacheable(dataset, chunk))
 			return false;
+		slot = load_chunk(dataset, batch, chunk);
+		if (slot == UINT32_MAX) {
+			count_cache_full(dataset);
+			return false;
+		}
 		dataset->cache.slots[slot].pins++;
 	}
 	batch->slots[batch->slot_count++] = slot;

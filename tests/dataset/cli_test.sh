@@ -11,7 +11,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..12
+echo 1..13
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -44,6 +44,9 @@ assert rows["weir full"]["samples_per_s"] > 0 and len(rows["weir full"]["runs"])
   [ "$("$tool" bench "file:$folder/t.tar" --parts lookup --json | grep -c what)" = 1 ] &&
   "$tool" bench "file:$folder/t.tar" --parts lookups 2>&1 | grep -q 'list of orders, lookup and peers'
 verdict $? "bench, as JSON, and parts of it"
+"$tool" bench "file:$folder/t.tar" --order chunk --chunk 64K --cache 256K --buffer 16 --batch 64 --no-drop --seconds 1 --runs 1 --parts orders >"$folder/bench" 2>&1 &&
+  [ "$(grep -c 'need all 4 chunks of the cache' "$folder/bench")" = 1 ] && grep -q '^  [0-9]* samples one by one.*--cache is too small$' "$folder/bench"
+verdict $? "bench says that a cache is too small"
 "$tool" verify "file:$folder/one" 2>&1 | grep -q 'name all storages'
 verdict $? "half of the storages are refused"
 "$tool" make "$folder/large" --as records --samples 400 --bytes 1M && truncate -s 450M "$folder/target"

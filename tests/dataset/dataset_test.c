@@ -328,6 +328,64 @@ static void test_eviction(void **state)
 	assert_in_range(stats.reads, 192, 700);
 }
 
+/* Lines of stderr that say @what, since it goes to @file. */
+static unsigned lines_with(FILE *file, const char *what)
+{
+	unsigned found = 0;
+	char line[1000];
+
+	rewind(file);
+	while (fgets(line, sizeof(line), file))
+		found += strstr(line, what) != NULL;
+	return found;
+}
+
+/* An epoch of the records of test_cache_full() with buffers of @buffer_chunks. Return: samples that found the
+ * cache full; each is there. */
+static uint64_t cache_full_samples(struct weir_dataset *dataset, uint32_t buffer_chunks)
+{
+	struct weir_dataset_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	uint8_t seen[2000] = { 0 };
+
+	must(weir_dataset_stats(dataset, &before));
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = WEIR_DATASET_CHUNK,
+							 .buffer_chunks = buffer_chunks)));
+	assert_int_equal(rig_read_epoch(dataset, 64, seen, 5, UINT64_MAX), 2000);
+	rig_all_once(seen, 2000);
+	must(weir_dataset_stats(dataset, &after));
+	return after.cache_full_samples - before.cache_full_samples;
+}
+
+/* Buffers of more chunks than the cache has: said once, and counted. */
+static void test_cache_full(void **state)
+{
+	const char *path = in_folder("crowded"), *manifest = in_folder("crowded.weir");
+	struct weir_storage *storage;
+	struct weir_dataset *dataset;
+	FILE *said = tmpfile();
+	int kept = dup(STDERR_FILENO);
+
+	(void)state;
+	rig_records(path, 2000, 512);
+	storage = open_file(path, "");
+	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:512")));
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .chunk_bytes = 64 << 10,
+					     .cache_bytes = 256 << 10),
+				&dataset));
+	assert_int_equal(cache_full_samples(dataset, 0), 0);
+	assert_non_null(said);
+	assert_true(dup2(fileno(said), STDERR_FILENO) >= 0);
+	assert_true(cache_full_samples(dataset, 16) > 100);
+	assert_true(cache_full_samples(dataset, 16) > 100);
+	assert_true(dup2(kept, STDERR_FILENO) >= 0);
+	assert_int_equal(lines_with(said, "need all 4 chunks of the cache"), 1);
+	close(kept);
+	fclose(said);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 /* What is ahead is dropped when batches have other counts of rows, and is read again. */
 static void test_other_counts(void **state)
 {
@@ -392,7 +450,7 @@ int main(void)
 		cmocka_unit_test(test_upload),       cmocka_unit_test(test_widths),
 		cmocka_unit_test(test_enqueue),      cmocka_unit_test(test_dlfs),
 		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_resume),
-		cmocka_unit_test(test_other_counts),
+		cmocka_unit_test(test_other_counts), cmocka_unit_test(test_cache_full),
 	};
 
 	return test_begins() ? cmocka_run_group_tests_name("dataset", tests, set_up, tear_down) : 0;

@@ -33,6 +33,11 @@ int weir_fail(int error, const char *format, ...)
 	return -error;
 }
 
+void weir_report(const char *format, ...)
+{
+	(void)format;
+}
+
 const char *weir_last_error(void)
 {
 	return sentence;

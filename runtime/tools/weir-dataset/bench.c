@@ -183,7 +183,8 @@ static int run_weir(struct tool *tool, const struct way *way, uint64_t seed, str
 
 /** struct totals - counters of a rank, of all runs */
 struct totals {
-	uint64_t samples, reads, read_bytes, direct_samples, chunk_loads, evictions, peak_bytes;
+	uint64_t samples, reads, read_bytes, direct_samples, chunk_loads, evictions, cache_full_samples,
+		peak_bytes;
 };
 
 static int sum_stats(struct tool *tool, struct totals *sum)
@@ -192,8 +193,10 @@ static int sum_stats(struct tool *tool, struct totals *sum)
 	struct totals mine, *all;
 
 	weir_dataset_stats(tool->dataset, &stats);
-	mine = (struct totals){ stats.samples,     stats.reads,     stats.read_bytes, stats.direct_samples,
-				stats.chunk_loads, stats.evictions, peak_bytes() };
+	mine = (struct totals){
+		stats.samples,     stats.reads,     stats.read_bytes,         stats.direct_samples,
+		stats.chunk_loads, stats.evictions, stats.cache_full_samples, peak_bytes()
+	};
 	all = of_all_ranks(tool, &mine, sizeof(mine));
 	for (uint32_t i = 0; all && i < tool->communicator->ranks; i++) {
 		sum->samples += all[i].samples;
@@ -202,6 +205,7 @@ static int sum_stats(struct tool *tool, struct totals *sum)
 		sum->direct_samples += all[i].direct_samples;
 		sum->chunk_loads += all[i].chunk_loads;
 		sum->evictions += all[i].evictions;
+		sum->cache_full_samples += all[i].cache_full_samples;
 		sum->peak_bytes = all[i].peak_bytes > sum->peak_bytes ? all[i].peak_bytes : sum->peak_bytes;
 	}
 	free(all);
@@ -221,9 +225,9 @@ static int print_stats(struct tool *tool)
 		printf("{\"what\": \"all runs\", \"samples\": %" PRIu64 ", \"reads\": %" PRIu64
 		       ", \"read_bytes\": %" PRIu64 ", \"direct_samples\": %" PRIu64
 		       ", \"chunk_loads\": %" PRIu64 ", \"evictions\": %" PRIu64
-		       ", \"peak_rss_bytes\": %" PRIu64 "}\n",
+		       ", \"cache_full_samples\": %" PRIu64 ", \"peak_rss_bytes\": %" PRIu64 "}\n",
 		       sum.samples, sum.reads, sum.read_bytes, sum.direct_samples, sum.chunk_loads,
-		       sum.evictions, sum.peak_bytes);
+		       sum.evictions, sum.cache_full_samples, sum.peak_bytes);
 	else
 		printf("  of all runs: %" PRIu64 " samples, %" PRIu64 " reads of %.1f KiB, %" PRIu64
 		       " straight to their rows, %" PRIu64 " chunks, %" PRIu64
@@ -231,6 +235,10 @@ static int print_stats(struct tool *tool)
 		       sum.samples, sum.reads,
 		       sum.reads ? (double)sum.read_bytes / (double)sum.reads / 1024 : 0, sum.direct_samples,
 		       sum.chunk_loads, sum.evictions, (double)sum.peak_bytes / (1 << 20));
+	if (!tool->json && sum.cache_full_samples)
+		printf("  %" PRIu64 " samples one by one, since the cache had no room for their chunks: "
+		       "--cache is too small\n",
+		       sum.cache_full_samples);
 	return TOOL_OK;
 }
 
