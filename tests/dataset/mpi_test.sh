@@ -17,7 +17,7 @@ ranks() { timeout 600 "$mpirun" $options -n "$@" 2>&1; }
 # MPICH's does not always start, when others do at the same time.
 starts() { ranks 1 true >/dev/null || ranks 1 true >/dev/null || ranks 1 true >/dev/null; }
 if ! starts; then echo "1..0 # SKIP mpirun does not start a process here"; exit 0; fi
-echo 1..9
+echo 1..11
 "$tool" make "$folder/a.tar" --as tar --samples 700 --bytes 100-5000 --seed 1
 "$tool" make "$folder/b.tar" --as tar --samples 300 --bytes 100-5000 --seed 2
 "$tool" index "file:$folder/a.tar" "file:$folder/b.tar" >/dev/null
@@ -44,6 +44,15 @@ ranks 3 "$tool" bench "file:$folder/a.tar" "file:$folder/b.tar?fault=status:code
 status=$?
 [ $status = 1 ] && grep -q '^weir-dataset: .*unrecovered read error' "$folder/bench" # mpirun may drop what later ranks say
 verdict $? "a storage that fails ends bench on all three ranks"
+# Of an upload one rank alone opens the storages: there is one trace.
+"$tool" make "$folder/files" --samples 200 --bytes 10-3000
+truncate -s 4M "$folder/target"
+ranks 3 sh -c '"$0" upload "$1/files" "file:$1/target?trace=$1/trace-$$"' "$tool" "$folder" >"$folder/out" &&
+  [ "$(ls "$folder" | grep -c '^trace-')" = 1 ] && "$tool" verify "file:$folder/target" | grep -q '^200 samples'
+verdict $? "three ranks upload once"
+out=$(ranks 3 "$tool" upload "$folder/none" "file:$folder/target")
+[ $? = 1 ] && [ "$(echo "$out" | grep -c "^weir-dataset: rank 0: .*none")" = 3 ]
+verdict $? "an upload that fails is an error on all three ranks, with its rank"
 printf 'x' | dd of="$folder/b.tar.weir" bs=1 seek=4100 conv=notrunc status=none
 out=$(ranks 3 "$tool" verify "file:$folder/a.tar" "file:$folder/b.tar")
 [ "$(echo "$out" | grep -c "rank 1: .*checksum of its entries")" = 3 ]

@@ -30,17 +30,27 @@ int tool_index(struct tool *tool)
 	return TOOL_OK;
 }
 
-int tool_upload(struct tool *tool)
+/* By the first rank alone: others would write to the same storages. Return: 0 or a negative errno. */
+static int upload_once(struct tool *tool)
 {
 	struct weir_dataset_index_options options = { .size = sizeof(options),
 						      .format = tool->format,
 						      .progress = tool_progress };
+	int error;
 
-	if (tool_open(tool, 1, true))
+	if (tool->communicator->rank)
+		return 0;
+	error = tool_open(tool, 1, true);
+	return error ? error
+		     : weir_dataset_upload(tool->storages, tool->storage_count, tool->operands[0], &options);
+}
+
+/* The other ranks wait for how it ends. */
+int tool_upload(struct tool *tool)
+{
+	if (weir_dataset_communicator_open("auto", &tool->communicator))
 		return tool_failed();
-	return weir_dataset_upload(tool->storages, tool->storage_count, tool->operands[0], &options)
-		       ? tool_failed()
-		       : TOOL_OK;
+	return weir_dataset_agree(tool->communicator, upload_once(tool)) ? tool_failed() : TOOL_OK;
 }
 
 int tool_info(struct tool *tool)

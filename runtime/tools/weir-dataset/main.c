@@ -24,9 +24,9 @@ static const char about[] =
 	"  order URI..         how random each order is (--plot FILE: positions as a picture)\n"
 	"  bench URI..         samples and bytes per second, next to other ways to read (--peers FOLDER)\n";
 
-static const char notes[] = "Ranks of mpirun share the storages of info, verify and bench. Ctrl-C leaves an "
-			    "upload that the next\n"
-			    "one resumes.\n"
+static const char notes[] = "Ranks of mpirun share the storages of info, verify and bench; of an upload the "
+			    "first one does all,\n"
+			    "and the others wait. Ctrl-C leaves an upload that the next one resumes.\n"
 			    "Exit status: 0 done, 1 failed, 2 wrong usage.";
 
 static volatile sig_atomic_t stopped;
