@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "tool.h"
 
@@ -273,12 +274,27 @@ static int list_names(struct tool *tool, uint64_t samples, struct names *names)
 	return names->names ? TOOL_OK : tool_complain("no memory for names");
 }
 
-/* Nanoseconds of a lookup, one by one or @many at once. */
-static double time_lookups(struct tool *tool, const char *const *names, size_t count, bool many,
-			   uint64_t *numbers)
+/** struct cost - of a lookup in nanoseconds, by the clock and of the processor, which other programs may
+ * have, too */
+struct cost {
+	double clock, processor;
+};
+
+static double thread_seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+/* Names one by one, or @many at once. */
+static struct cost time_lookups(struct tool *tool, const char *const *names, size_t count, bool many,
+				uint64_t *numbers)
 {
 	size_t rounds = count < LOOKUPS ? LOOKUPS / count : 1;
-	double begin = tool_seconds();
+	double begin = tool_seconds(), processor = thread_seconds(),
+	       unit = 1e9 / (double)rounds / (double)count;
 
 	for (size_t round = 0; round < rounds; round++) {
 		if (many)
@@ -286,11 +302,11 @@ static double time_lookups(struct tool *tool, const char *const *names, size_t c
 		for (size_t i = 0; i < count && !many; i++)
 			weir_dataset_find(tool->dataset, names[i], &numbers[i]);
 	}
-	return (tool_seconds() - begin) / (double)rounds / (double)count * 1e9;
+	return (struct cost){ (tool_seconds() - begin) * unit, (thread_seconds() - processor) * unit };
 }
 
-static void print_lookup(struct tool *tool, const struct names *names, const uint64_t *numbers, double one,
-			 double many)
+static void print_lookup(struct tool *tool, const struct names *names, const uint64_t *numbers,
+			 struct cost one, struct cost many)
 {
 	struct weir_dataset_info info = { .size = sizeof(info) };
 	const char *what = tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets";
@@ -300,15 +316,15 @@ static void print_lookup(struct tool *tool, const struct names *names, const uin
 		found += numbers[i] != UINT64_MAX;
 	weir_dataset_info(tool->dataset, &info);
 	if (tool->json)
-		printf("{\"what\": \"%s\", \"one_ns\": %.1f, \"many_ns\": %.1f, \"names\": %zu, \"found\": "
-		       "%zu, "
-		       "\"bytes_per_sample\": %.2f}\n",
-		       what, one, many, names->count, found,
+		printf("{\"what\": \"%s\", \"one_ns\": %.1f, \"many_ns\": %.1f, \"one_processor_ns\": %.1f, "
+		       "\"many_processor_ns\": %.1f, \"names\": %zu, \"found\": %zu, \"bytes_per_sample\": "
+		       "%.2f}\n",
+		       what, one.clock, many.clock, one.processor, many.processor, names->count, found,
 		       (double)info.directory_bytes / (double)info.samples);
 	else
-		printf("%-34s %12.1f ns, %.1f ns of many at once; %zu of %zu names found; %.2f bytes per "
-		       "sample\n",
-		       what, one, many, found, names->count,
+		printf("%-34s %12.1f ns, %.1f ns of many at once; of the processor %.1f and %.1f ns; "
+		       "%zu of %zu names found; %.2f bytes per sample\n",
+		       what, one.clock, many.clock, one.processor, many.processor, found, names->count,
 		       (double)info.directory_bytes / (double)info.samples);
 }
 
@@ -333,7 +349,7 @@ static int bench_lookup(struct tool *tool)
 	    weir_dataset_find_many(tool->dataset, given, 1, numbers)) /* the index is made */
 		status = tool_failed();
 	if (status == TOOL_OK) {
-		double one = time_lookups(tool, given, names.count, false, numbers);
+		struct cost one = time_lookups(tool, given, names.count, false, numbers);
 
 		print_lookup(tool, &names, numbers, one,
 			     time_lookups(tool, given, names.count, true, numbers));
@@ -376,23 +392,37 @@ static int run_packed(struct tool *tool, const struct way *way, uint64_t seed, s
 
 static int run_files(struct tool *tool, const struct way *way, uint64_t seed, struct peer_result *result)
 {
-	return peer_files(tool->peers, way->threads, seed, tool->seconds, false, result);
+	return peer_files(tool->peers, way->threads, seed, tool->seconds, PEER_READ, result);
 }
 
-static int bench_open(struct tool *tool)
+static int print_open(struct tool *tool, enum peer_use use, const char *what)
 {
 	struct peer_result result;
-	double one;
+	struct cost one = { 0, 0 };
 
-	if (peer_files(tool->peers, 1, tool->seed, ALL_NAMES_SECONDS, true, &result) || /* not counted */
-	    peer_files(tool->peers, 1, tool->seed, tool->seconds, true, &result))
+	if (peer_files(tool->peers, 1, tool->seed, tool->seconds, use, &result))
 		return TOOL_FAILED;
-	one = result.samples > 0 ? 1e9 / result.samples : 0;
+	if (result.samples > 0)
+		one = (struct cost){ 1e9 / result.samples, 1e9 * result.cores / result.samples };
 	if (tool->json)
-		printf("{\"what\": \"open(2) + close(2)\", \"one_ns\": %.1f}\n", one);
+		printf("{\"what\": \"%s\", \"one_ns\": %.1f, \"one_processor_ns\": %.1f}\n", what, one.clock,
+		       one.processor);
 	else
-		printf("%-34s %12.1f ns, names in the kernel's cache\n", "open(2) + close(2)", one);
+		printf("%-34s %12.1f ns, of the processor %.1f ns\n", what, one.clock, one.processor);
 	return TOOL_OK;
+}
+
+/* The same names in the same order: the kernel knows none, unless dropping its caches is not allowed; then
+ * all. */
+static int bench_open(struct tool *tool)
+{
+	struct peer_result unused;
+
+	if (!tool->no_drop && print_open(tool, PEER_OPEN, "open(2) + close(2), not cached"))
+		return TOOL_FAILED;
+	if (peer_files(tool->peers, 1, tool->seed, ALL_NAMES_SECONDS, PEER_OPEN_CACHED, &unused))
+		return TOOL_FAILED;
+	return print_open(tool, PEER_OPEN_CACHED, "open(2) + close(2)");
 }
 
 static bool wanted(const struct tool *tool, uint32_t part)

@@ -119,17 +119,17 @@ int peer_names(const char *folder, uint64_t seed, char ***names, size_t *count)
 	return status;
 }
 
-int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups,
+int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, enum peer_use use,
 	       struct peer_result *result)
 {
-	struct files files = { .lookups = lookups };
+	struct files files = { .lookups = use != PEER_READ };
 	pthread_t *ids = calloc(threads, sizeof(*ids));
 	double begin, cpu;
 
 	if (!ids || list_files(&files, folder))
 		return TOOL_FAILED;
 	shuffle(&files, seed);
-	if (!lookups)
+	if (use != PEER_OPEN_CACHED)
 		peer_drop_caches();
 	begin = tool_seconds();
 	cpu = processor_seconds();

@@ -57,9 +57,12 @@ struct peer_result {
 	double samples, bytes, cores, seconds;
 };
 
-/** peer_files() - open, pread, close of every file below @folder in random order, by @threads; lookups: open
- * and close alone */
-int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, bool lookups,
+/** enum peer_use - of a file: open, pread and close; or open and close alone, with the page cache and what
+ * the kernel knows of names dropped before, or as it is */
+enum peer_use { PEER_READ, PEER_OPEN, PEER_OPEN_CACHED };
+
+/** peer_files() - every file below @folder in random order, by @threads */
+int peer_files(const char *folder, uint32_t threads, uint64_t seed, double seconds, enum peer_use use,
 	       struct peer_result *result);
 /** peer_names() - the paths of these files, of malloc(), in the random order in which peer_files() has them
  */
