@@ -337,9 +337,10 @@ int weir_dataset_bread(struct weir_dataset *dataset, uint32_t count, struct weir
 	struct weir_dataset_loading *batch;
 	int error = check_bread(dataset, count, to, "weir_dataset_bread");
 
+	if (error)
+		return error;
 	dataset->late = false;
-	if (!error)
-		error = retire_given(dataset);
+	error = retire_given(dataset);
 	if (error)
 		return error;
 	batch = launch_ahead(dataset, dataset->options.batches < ENOUGH ? 1 : 2, &error);
