@@ -7,7 +7,7 @@
  *   engine_log replay LOG SEED COUNT [IMAGE]       LOG: of qemu's blklogwrites; COUNT: of all; IMAGE: the
  *                                                  writer was cut off, and a medium that it may have left
  *                                                  is written there
- *   engine_log look FILE SEED COUNT SEEN           open an engine on what "replay" has left; SEEN: the
+ *   engine_log probe FILE SEED COUNT SEEN           open an engine on what "replay" has left; SEEN: the
  *                                                  version that it printed
  *
  * Moments: each flush, and between flushes those that the seed draws. At each the medium may hold every write
@@ -386,7 +386,7 @@ static int replay_commands(const char *path, u64 seed, u64 count, const char *im
 	return replay.wrong != 0;
 }
 
-static int look(const char *path, u64 seed, u64 count, u64 seen)
+static int probe(const char *path, u64 seed, u64 count, u64 seen)
 {
 	struct weir_engine *engine = open_file(path);
 	u64 wrong = 1;
@@ -411,8 +411,8 @@ int main(int argc, char **argv)
 		return write_commands(argv[2], numbers[0], numbers[1], numbers[2], argc > 6);
 	if ((argc == 5 || argc == 6) && !strcmp(argv[1], "replay"))
 		return replay_commands(argv[2], numbers[0], numbers[1], argc > 5 ? argv[5] : NULL);
-	if (argc == 6 && !strcmp(argv[1], "look"))
-		return look(argv[2], numbers[0], numbers[1], numbers[2]);
+	if (argc == 6 && !strcmp(argv[1], "probe"))
+		return probe(argv[2], numbers[0], numbers[1], numbers[2]);
 	return refuse("usage: engine_log write FILE SEED FIRST COUNT [end] | replay LOG SEED COUNT [IMAGE] | "
-		      "look FILE SEED COUNT SEEN");
+		      "probe FILE SEED COUNT SEEN");
 }
