@@ -20,7 +20,8 @@ enum {
 	YIELDS = 1000, /* then with a yield; then with sleeps */
 	LEAST_PAUSE_NS = 1000,
 	MOST_PAUSE_NS = 1000 * 1000,
-	IDLE_PER_PAUSE = 64, /* a sleep adds no more than this part to what nobody rang before it */
+	SHARED_PAUSE_NS = 20 * 1000, /* a core wakes up so rarely, whatever the number of threads */
+	IDLE_PER_PAUSE = 64,         /* a sleep adds no more than this part to what nobody rang before it */
 	WHY_BYTES = 256,
 };
 
@@ -60,6 +61,11 @@ uint64_t weir_doorbells_pause_ns(uint64_t idle_ns)
 	uint64_t ns = idle_ns / IDLE_PER_PAUSE;
 
 	return ns < LEAST_PAUSE_NS ? LEAST_PAUSE_NS : ns > MOST_PAUSE_NS ? MOST_PAUSE_NS : ns;
+}
+
+uint64_t weir_doorbells_least_pause_ns(uint64_t threads, unsigned cores)
+{
+	return threads * 2 <= cores ? 0 : SHARED_PAUSE_NS * threads / cores;
 }
 
 /* Forward what lanes have rung. Return: how many words had changed. */

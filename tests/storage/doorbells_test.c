@@ -108,6 +108,23 @@ static void test_the_thread_sleeps(void **state)
 	assert_true(polls_in(100 * (uint64_t)1000000000u) < 101000);
 }
 
+/* Many threads on few cores: a core wakes up 50,000 times a second at most, and a thread beside it that has
+ * work runs. */
+static void test_many_threads_sleep_longer(void **state)
+{
+	(void)state;
+	for (uint64_t threads = 1; threads <= 128; threads++) {
+		for (unsigned cores = 1; cores <= 256; cores++) {
+			uint64_t pause = weir_doorbells_least_pause_ns(threads, cores);
+
+			if (2 * threads <= cores)
+				assert_int_equal(pause, 0);
+			else
+				assert_in_range(pause * cores, 20000 * threads - cores, 20000 * threads);
+		}
+	}
+}
+
 /** struct fake - a backend that maps registers, or cannot */
 static struct fake {
 	struct weir_backend base;
@@ -309,6 +326,7 @@ int main(void)
 		cmocka_unit_test(test_shadows),
 		cmocka_unit_test(test_a_new_pair_begins_at_nothing),
 		cmocka_unit_test(test_the_thread_sleeps),
+		cmocka_unit_test(test_many_threads_sleep_longer),
 		cmocka_unit_test(test_lanes_ring_mapped_registers),
 		cmocka_unit_test(test_a_thread_rings_where_mapping_is_refused),
 		cmocka_unit_test(test_a_thread_rings_if_asked_for),

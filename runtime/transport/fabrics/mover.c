@@ -31,6 +31,9 @@ enum {
 	MS = 1000000,
 };
 
+/* Of the process, those that poll for doorbells. */
+static struct shared_u64 movers;
+
 uint64_t nvmf_now_ns(void)
 {
 	struct timespec now;
@@ -396,20 +399,23 @@ static bool move(struct nvmf *nvmf)
 /* How long the thread may sleep in epoll now. */
 static uint64_t rest_ns(const struct nvmf *nvmf, unsigned *idle, uint64_t *since_ns)
 {
-	uint64_t now;
+	uint64_t now, pause, least;
 
 	if (nvmf->woken && nvmf->associated)
 		return WOKEN_NAP_NS;
+	least = weir_doorbells_least_pause_ns(load_relaxed_u64(&movers),
+					      nvmf->cores); /* relaxed: a number to go by */
 	if (under_way(nvmf) && nvmf->associated) {
 		if ((*idle)++ < YIELDS) {
 			sched_yield();
 			return 0;
 		}
-		return BUSY_NAP_NS;
+		return least > BUSY_NAP_NS ? least : BUSY_NAP_NS;
 	}
 	now = nvmf_now_ns();
 	*since_ns = *since_ns ? *since_ns : now;
-	return weir_doorbells_pause_ns(now - *since_ns);
+	pause = weir_doorbells_pause_ns(now - *since_ns);
+	return pause < least ? least : pause;
 }
 
 static void *run(void *argument)
@@ -430,15 +436,26 @@ static void *run(void *argument)
 	return NULL;
 }
 
+static unsigned count_cores(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
 int nvmf_mover_start(struct nvmf *nvmf)
 {
-	int error = pthread_create(&nvmf->thread, NULL, run, nvmf);
+	int error;
 
+	nvmf->cores = count_cores();
+	error = pthread_create(&nvmf->thread, NULL, run, nvmf);
 	if (error)
 		return weir_fail(error, "storage \"%s\": cannot start its mover thread: %s", nvmf->uri,
 				 strerror(error));
 	pthread_setname_np(nvmf->thread, "weir-nvmf");
 	nvmf->started = true;
+	if (!nvmf->woken)
+		(void)fetch_add_relaxed_u64(&movers, 1);
 	return 0;
 }
 
@@ -456,5 +473,7 @@ int nvmf_mover_stop(struct nvmf *nvmf, unsigned ms)
 	store_relaxed_u32(&nvmf->registers.stop, 1); /* joining orders the rest */
 	nvmf_mover_wake(nvmf);
 	nvmf->joined = pthread_timedjoin_np(nvmf->thread, NULL, &until) == 0;
+	if (nvmf->joined && !nvmf->woken)
+		(void)fetch_add_relaxed_u64(&movers, (uint64_t)-1);
 	return nvmf->joined ? 0 : -ETIMEDOUT;
 }

@@ -322,8 +322,9 @@ struct nvmf {
 	u64 alive_ns;  /* when the next Keep Alive is due */
 	u64 silent_ns; /* since when one is unanswered; 0: none is */
 	int epoll;
-	int wake;   /* an eventfd: wakes the mover */
-	bool woken; /* it is, whenever a doorbell was rung */
+	int wake;       /* an eventfd: wakes the mover */
+	bool woken;     /* it is, whenever a doorbell was rung */
+	unsigned cores; /* that the process may use */
 	pthread_t thread;
 	bool started;
 	bool joined;
