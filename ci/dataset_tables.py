@@ -5,7 +5,8 @@ import shutil
 import subprocess
 import sys
 
-LENGTHS = {512: "512 B", 4096: "4 KiB", 16384: "16 KiB", 131072: "128 KiB", 1 << 20: "1 MiB"}
+from figures_page import LENGTHS, count, digits, length, ratio, render_tables, rows_of, table, two
+
 COLUMNS = {  # of the table of samples
     "weir shuffled-chunk": "`shuffled-chunk`", "weir chunk": "`chunk`", "weir full": "`full`", "packed": "packed",
     "files, 1 thread": "files, 1 thread", "files, threads": "files, 8 threads"}
@@ -15,51 +16,12 @@ PYTHON = {"weir.Dataset": "`weir.Dataset`", "DataLoader, weir.torch.Batches": "D
 
 # ---- cells ----
 
-def digits(number):
-    """Three of them, no exponent."""
-    if not number:
-        return "0" if number == 0 else "–"
-    places = 2 - int(f"{abs(number):e}".split("e")[1])
-    return f"{number:,.{max(places, 0)}f}"
-
-
-def count(number):
-    if number is None:
-        return "–"
-    for size, letter in ((1e6, " M"), (1e3, " k")):
-        if number >= size:
-            return digits(number / size) + letter
-    return digits(number)
-
-
-def ratio(one, other):
-    return f"{one / other:.2f}" if one is not None and other else "–"
-
-
-def two(number):
-    return "–" if number is None else f"{number:.2f}"
-
-
-def length(bytes_):
-    return LENGTHS.get(bytes_, f"{bytes_} B")
-
-
 def mebibytes(bytes_):
     return f"{bytes_ / (1 << 20):.1f} MiB" if bytes_ % (1 << 20) else f"{bytes_ >> 20} MiB"
 
 
 def nanoseconds(number):
     return f"{number:.1f} ns" if number < 1000 else f"{number / 1000:.1f} µs"
-
-
-def table(heads, rows):
-    return "\n".join(["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)] + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
-
-
-def rows_of(results, prefix):
-    """Rows of the figures with this name or its parts, that were measured."""
-    return [row for figure in results["figures"] if figure["name"] == prefix or figure["name"].startswith(prefix + "_")
-            for row in figure["rows"]]
 
 
 def short(what):
@@ -195,26 +157,8 @@ TABLES = {f.__name__: f for f in (machine, samples, peers, pool, remote, lookup,
 
 def render(results, plots=()):
     """{name: Markdown}, of what was measured."""
-    text = {}
-    for name, make in TABLES.items():
-        made = make(results)
-        bad = [f"{figure['name']}: {figure['status']}: {figure.get('note')}\n" for figure in results["figures"]
-               if figure["status"] != "measured" and (figure["name"] == name or figure["name"].startswith(name + "_"))]
-        made += "".join("\n" + line for line in bad)
-        if made:
-            text[name] = made + (f"\n[Plot](results/datasets-{name}.svg)\n" if name in plots else "")
-    return text
-
-
-def with_tables(page, text):
-    """The page with these tables in their places."""
-    for name, made in text.items():
-        begin, end = (f"<!-- made by ci/dataset-figures: {name}: {word} -->\n" for word in ("begin", "end"))
-        if page.count(begin) != 1 or page.count(end) != 1:
-            print(f"ci/dataset-figures: the page has not one place for {name}", file=sys.stderr)
-            continue
-        page = page[:page.index(begin) + len(begin)] + made + page[page.index(end):]
-    return page
+    return {name: made + (f"\n[Plot](results/datasets-{name}.svg)\n" if name in plots else "")
+            for name, made in render_tables(results, TABLES).items()}
 
 
 # ---- plots ----

@@ -61,6 +61,7 @@ PROGRAMS = {
     "weir-volumed": "runtime/tools/weir-volumed/weir-volumed",
     "weir-target": "runtime/tools/weir-target/weir-target",
     "target-bench": "tests/bench/target-bench",
+    "volume-bench": "tests/bench/volume-bench",
     "peer-pread-copy": "backends/*/peers/peer-pread-copy",
     "peer-cufile": "backends/*/peers/peer-cufile",
 }
@@ -144,6 +145,9 @@ class Bench:
         self.made = {}     # files by their kind
         self.commands = []
         self.ports = []    # of what is served
+        self.host = "127.0.0.1"  # where
+        self.servers = []  # processes that serve now
+        self.inside = []   # words before a server's command
 
     def __enter__(self):
         return self
@@ -167,7 +171,7 @@ class Bench:
         for folder in self.folders:
             text = text.replace(folder, "TMP")
         for port in self.ports:
-            text = text.replace(f"127.0.0.1:{port}", "127.0.0.1:PORT")
+            text = text.replace(f"{self.host}:{port}", f"{self.host}:PORT")
         return text
 
     def run(self, name, *arguments, limit=None, turn=0):
@@ -212,37 +216,55 @@ class Bench:
                          "--json", *text.split(), turn=turn)
 
     @contextlib.contextmanager
-    def server(self, name, arguments):
-        """A program that says "serving" and goes on, while this lasts: that line."""
+    def server(self, name, arguments, lines=1):
+        """A program that says "serving" and goes on, while this lasts: its first lines."""
         command = [os.path.abspath(self.program(name)), *arguments]
         self.commands.append(self.show(command))
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        process = subprocess.Popen([*self.inside, *command], stdout=subprocess.PIPE, text=True, start_new_session=True)
         try:
-            line = process.stdout.readline()
-            if "serving" not in line:
-                raise Failed(f"{name} serves nothing: {line.strip() or 'it ended'}")
-            yield line
+            said = [process.stdout.readline() for _ in range(lines)]
+            if not all("serving" in line for line in said):
+                raise Failed(f"{name} serves nothing: {said[-1].strip() or 'it ended'}")
+            self.servers.append(process)
+            yield said
         finally:
+            if process in self.servers:
+                self.servers.remove(process)
             end_group(process)
+
+    @contextlib.contextmanager
+    def target(self, storages, threads, engine=False):
+        """Storages, {name of a subsystem: URI}, served by one process while this lasts: their URIs there."""
+        with self.server("weir-target", ["--listen", f"tcp://{self.host}:0", "--threads", str(threads), *(["--engine"] if engine else []),
+                                         *(word for name, uri in storages.items()
+                                           for word in ("--subsystem", f"nqn.2026-11.org.example:{name}={uri}"))], len(storages)) as lines:
+            self.ports.append(lines[0].split(f"tcp://{self.host}:", 1)[1].split("/", 1)[0].split(";", 1)[0])
+            yield [line.rsplit("; ", 1)[1].strip() for line in lines]
 
     @contextlib.contextmanager
     def served(self, storage, threads, number=1, engine=False):
         """A storage served over loopback while this lasts: its URI."""
-        with self.server("weir-target", ["--listen", "tcp://127.0.0.1:0", "--threads", str(threads), *(["--engine"] if engine else []),
-                                         "--subsystem", f"nqn.2026-11.org.example:figures{number}={storage}"]) as line:
-            self.ports.append(line.split("tcp://127.0.0.1:", 1)[1].split("/", 1)[0].split(";", 1)[0])
-            yield line.rsplit("; ", 1)[1].strip()
+        with self.target({f"figures{number}": storage}, threads, engine) as uris:
+            yield uris[0]
 
     @contextlib.contextmanager
-    def array(self, count, storage, threads, replicas, size):
-        """A volume over engines on this machine, while this lasts: its URI."""
+    def volumes(self, count, storage, threads, replicas, size, names):
+        """Volumes over engines on this machine, while this lasts: the daemon's socket."""
         socket = os.path.join(self.place(self.memory, 0), "socket")
         with contextlib.ExitStack() as stack:
             engines = [stack.enter_context(self.served(storage, threads, i, engine=True)) for i in range(count)]
             stack.enter_context(self.server("weir-volumed", [
-                "--socket", socket, *(word for uri in engines for word in ("--engine", uri.removeprefix("nvmf:")))]))
-            self.run("weir-volume", "--daemon", socket, "create", "figures", size, "--replicas", str(replicas), turn=socket)
-            self.run("weir-volume", "--daemon", socket, "share", "figures", turn=socket)
+                "--socket", socket, *(["--alone"] if count == 1 else []),
+                *(word for uri in engines for word in ("--engine", uri.removeprefix("nvmf:")))]))
+            for name in names:
+                self.run("weir-volume", "--daemon", socket, "create", name, size, "--replicas", str(replicas), turn=socket)
+                self.run("weir-volume", "--daemon", socket, "share", name, turn=socket)
+            yield socket
+
+    @contextlib.contextmanager
+    def array(self, count, storage, threads, replicas, size):
+        """One volume, likewise: its URI."""
+        with self.volumes(count, storage, threads, replicas, size, ["figures"]) as socket:
             yield f"vol:figures?daemon={socket}"
 
     def place(self, parent, needed):
