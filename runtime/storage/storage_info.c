@@ -121,20 +121,31 @@ static int count(struct weir_storage *storage, struct weir_stats *sum)
 	return 0;
 }
 
+static void count_bytes(struct weir_storage *storage, struct weir_stats *sum)
+{
+	struct weir_transport_stats moved = { 0, 0 };
+
+	storage->transport->ops->stats(storage->transport, &moved);
+	sum->bytes_read += moved.bytes_read;
+	sum->bytes_written += moved.bytes_written;
+}
+
 /* Of the engines that lanes reach, too. */
 static int count_parts(struct weir_storage *storage, struct weir_stats *sum)
 {
 	int error = 0;
 
-	for (unsigned i = 0; i < storage->part_count && !error; i++)
-		if (storage->parts[i])
-			error = count(storage->parts[i], sum);
+	for (unsigned i = 0; i < storage->part_count && !error; i++) {
+		if (!storage->parts[i])
+			continue;
+		error = count(storage->parts[i], sum);
+		count_bytes(storage->parts[i], sum);
+	}
 	return error;
 }
 
 int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 {
-	struct weir_transport_stats moved = { 0, 0 };
 	struct weir_stats sum = { .commands = 0 };
 	int error = weir_handle_check(storage, WEIR_HANDLE_STORAGE, "weir_stats");
 
@@ -147,8 +158,6 @@ int weir_stats(struct weir_storage *storage, struct weir_stats *stats)
 	sum.aborted = weir_load_u64_relaxed_sys(&storage->recovered.aborted);
 	sum.queues_replaced = weir_load_u64_relaxed_sys(&storage->recovered.queues);
 	sum.resets = weir_load_u64_relaxed_sys(&storage->recovered.resets);
-	storage->transport->ops->stats(storage->transport, &moved);
-	sum.bytes_read = moved.bytes_read;
-	sum.bytes_written = moved.bytes_written;
+	count_bytes(storage, &sum);
 	return weir_result_give(stats, &sum, sizeof(sum), "weir_stats");
 }

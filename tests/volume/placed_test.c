@@ -267,6 +267,24 @@ static void test_replicas(void **state)
 		}
 }
 
+/* Bytes to and from engines count: a write goes to two of them. */
+static void test_bytes_are_counted(void **state)
+{
+	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	struct fixture fixture = fixture_of();
+
+	(void)state;
+	begin(&fixture, 32, 2, 64);
+	must(weir_stats(fixture.volume, &before));
+	run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+	run(&fixture, NVME_OPCODE_READ, 1, 1);
+	must(weir_stats(fixture.volume, &after));
+	assert_int_equal(after.commands - before.commands, 3 * BLOCKS);
+	assert_int_equal(after.bytes_written - before.bytes_written, 2 * BLOCKS * 4096);
+	assert_int_equal(after.bytes_read - before.bytes_read, BLOCKS * 4096);
+	end(&fixture);
+}
+
 /* In rings of depth 4 writes find no slot at some of their engines: none is lost, none hangs. */
 static void test_small_rings(void **state)
 {
@@ -410,10 +428,15 @@ static void test_hidden_engine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_one_replica),   cmocka_unit_test(test_replicas),
-		cmocka_unit_test(test_small_rings),   cmocka_unit_test(test_two_units),
-		cmocka_unit_test(test_stale_map),     cmocka_unit_test(test_no_map),
-		cmocka_unit_test(test_half_failed),   cmocka_unit_test(test_no_lease),
+		cmocka_unit_test(test_one_replica),
+		cmocka_unit_test(test_replicas),
+		cmocka_unit_test(test_bytes_are_counted),
+		cmocka_unit_test(test_small_rings),
+		cmocka_unit_test(test_two_units),
+		cmocka_unit_test(test_stale_map),
+		cmocka_unit_test(test_no_map),
+		cmocka_unit_test(test_half_failed),
+		cmocka_unit_test(test_no_lease),
 		cmocka_unit_test(test_hidden_engine),
 	};
 

@@ -166,7 +166,8 @@ WEIR_API int weir_storage_flush(struct weir_storage *storage);
  * @failed: of these, with an error status
  * @rogue: completions that belonged to no command
  * @bytes_read: bytes the controller moved to memory
- * @bytes_written: bytes it took from memory
+ * @bytes_written: bytes it took from memory; of a replicated volume whose lanes choose engines once for each
+ * replica
  * @direct: commands served by the direct path
  * @pull: commands served by the pull path
  * @late: commands that the controller did not answer in time, each the oldest then
