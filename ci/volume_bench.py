@@ -6,7 +6,6 @@ import dataclasses
 import json
 import os
 import statistics
-import subprocess
 import time
 
 from dataset_bench import processor_seconds
@@ -21,24 +20,7 @@ LINK_BITS = 10 ** 9
 LINK_MTU = 9000
 LINK_HOSTS = "10.213.77.1", "10.213.77.2"  # clients, array
 SERVER_THREADS = 2     # of basic's server: as many as there are cores
-SEND = """
-import socket, sys
-listener = socket.create_server((sys.argv[1], 7))
-print(flush=True)
-to = listener.accept()[0]
-while True:
-    to.sendall(bytes(1 << 20))
-"""
-RECEIVE = """
-import socket, sys, time
-source, count, warm = socket.create_connection((sys.argv[1], 7)), 0, time.monotonic() + 0.3
-while time.monotonic() < warm:
-    source.recv(1 << 20)
-begin = time.monotonic()
-while time.monotonic() < begin + float(sys.argv[2]):
-    count += len(source.recv(1 << 20))
-print(count / (time.monotonic() - begin))
-"""
+LINK_BYTES = LINK_BITS / 8 * (LINK_MTU - 52) / (LINK_MTU + 14)  # a second, without the headers of Ethernet, IP and TCP
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,17 +97,6 @@ class Link:
     def inside(self, end):
         return ["ip", "netns", "exec", self.names[end]]
 
-    def goodput(self, seconds):
-        """Bytes a second of one plain socket over the link, from the array to the clients."""
-        arguments = [LINK_HOSTS[1], str(seconds)]
-        with subprocess.Popen([*self.inside(1), "python3", "-c", SEND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as sender:
-            sender.stdout.readline()  # it listens
-            status, output, errors = execute([*self.inside(0), "python3", "-c", RECEIVE, *arguments], 30)
-            sender.kill()
-        if status:
-            raise Failed(f"a plain socket over the link: {(errors.strip() or 'no answer').splitlines()[-1]}")
-        return float(output)
-
 
 class VolumeBench(Bench):
     """Arrays of a build folder's programs, and runs of clients."""
@@ -146,8 +117,8 @@ class VolumeBench(Bench):
 
     def rows_of_setting(self, setting, loads, designs):
         with contextlib.ExitStack() as stack:
-            link = stack.enter_context(self.linked()) if setting.link else None
-            goodput = link.goodput(1) if link else None
+            if setting.link:
+                stack.enter_context(self.linked())
             storage = f"virt:{self.sizes.engine_bytes // MIB}M?block=4096"
             if setting.rated:
                 storage += f"&lat_us={LATENCY_US}&iops={self.sizes.iops}"
@@ -159,32 +130,33 @@ class VolumeBench(Bench):
             runs = {}
             for _ in range(self.sizes.rounds):
                 array.round(loads, designs, runs)
-        return [self.row(setting, rw, bs, design, goodput, runs[rw, bs, design]) for rw, bs in loads for design in designs]
+        return [self.row(setting, rw, bs, design, runs[rw, bs, design]) for rw, bs in loads for design in designs]
 
     @contextlib.contextmanager
     def linked(self):
         with Link() as link:
             self.host, self.inside, self.clients_inside = LINK_HOSTS[1], link.inside(1), link.inside(0)
             try:
-                yield link
+                yield
             finally:
                 self.host, self.inside, self.clients_inside = "127.0.0.1", [], []
 
     clients_inside = []
 
-    def row(self, setting, rw, bs, design, goodput, runs):
+    def row(self, setting, rw, bs, design, runs):
         """The median of the runs, and what is the most that SSDs or link can give."""
         row = {"what": f"{design}, {rw} of {bs}, {setting}", "design": design, "rw": rw, "bs": bs, **dataclasses.asdict(setting)}
-        row |= {key: statistics.median(run[key] for run in runs) for key in ("iops", "client_cores", "server_cores", "requests_per_cpu_s")}
+        row |= {key: statistics.median(run[key] for run in runs) for key in ("iops", "cpu_s", "server_cpu_s")}
         row |= {key: statistics.median(run[key] for run in runs) for key in ("p50_us", "p99_us") if key in runs[0]}
         row |= {key: sum(run[key] for run in runs) for key in ("requests", "errors", "verified_blocks", "bad_blocks")}
+        # A run of weir-perf ends with its last request: it may be longer than was asked for.
+        row["requests_per_cpu_s"] = row["requests"] / max(sum(run["cpu_s"] + run["server_cpu_s"] for run in runs), 1e-9)
         row |= {"bytes_per_s": row["iops"] * bs, "iops_runs": [run["iops"] for run in runs]}
         copies = setting.replicas if "write" in rw else 1
         if setting.rated:
             row["ideal_iops"] = self.sizes.iops * setting.engines / copies
-        if goodput:
-            row["ideal_iops"] = goodput / bs / (copies if design in ("direct", "weir") else 1)
-            row["link_bytes_per_s"] = goodput
+        if setting.link:
+            row["ideal_iops"] = LINK_BYTES / bs / (copies if design in ("direct", "weir") else 1)
         if row["errors"] or row["bad_blocks"] or not row["requests"] or (self.sizes.quick and not row["verified_blocks"]):
             row["failed"] = f"{row['requests']} requests, {row['errors']} failed; {row['verified_blocks']} blocks verified, {row['bad_blocks']} wrong"
         return row
@@ -259,7 +231,5 @@ class Array:
         run |= {key: max(output[key] for output in outputs) for key in ("p50_us", "p99_us") if all(key in output for output in outputs)}
         prefix = {"write_p50_us": "p50_us", "write_p99_us": "p99_us"}
         run |= {to: max(output[key] for output in outputs) for key, to in prefix.items() if all(key in output for output in outputs)}
-        run["client_cores"] = run["cpu_s"] / seconds
-        run["server_cores"] = servers_s / seconds
-        run["requests_per_cpu_s"] = run["iops"] / max(run["client_cores"] + run["server_cores"], 1e-9)
+        run["server_cpu_s"] = servers_s
         return run

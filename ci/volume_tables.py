@@ -6,10 +6,11 @@ NAMES = {"read": "sequential read", "randread": "random read", "write": "sequent
 
 
 def machine(results):
-    facts = results["machine"]
+    facts, loads = results["machine"], [figure["load_average"] for figure in results["figures"]]
     return (f"Set-up: {facts['processors']} processors, {facts['processor']}; Linux {facts['kernel']}; build {facts['build']}; {facts['date']}, "
             f"commit {facts['commit']}. Runs of {facts['seconds_of_a_run']:g} s, the median of {facts['runs']}, in turns; "
-            f"{facts['bytes'] >> 20} MiB in all volumes. Where an SSD has a rate: {facts['iops']:,} commands a second, {facts['lat_us']} µs.\n")
+            f"{facts['bytes'] >> 20} MiB in all volumes. Where an SSD has a rate: {facts['iops']:,} commands a second, {facts['lat_us']} µs. "
+            f"Load average at the end of each figure: {min(loads):.0f} to {max(loads):.0f}.\n")
 
 
 def groups(rows, *keys):
@@ -58,8 +59,8 @@ def scaled(results, name, key, shows):
     """A line for each number of @key, reads and writes side by side."""
     rows = [[str(number), NAMES[rw], *(cell for show in shows for cell in cells(of, show))]
             for (rw, number), of in sorted(groups(rows_of(results, name), "rw", key).items())]
-    heads = [f"{what}{design}" for what in ("", "of the SSDs: ", "per CPU second: ")[:1] for design in ("basic", "direct", "weir")]
-    heads += [f"{'per CPU second: ' if shows[1] is per_cpu else 'of the SSDs: '}{design}" for design in ("basic", "direct", "weir")]
+    second = "per CPU second: " if shows[1] is per_cpu else "of the SSDs: "
+    heads = [f"{what}{design}" for what in ("", second) for design in ("basic", "direct", "weir")]
     return table([key, "4 KiB, requests/s", *heads], rows) if rows else ""
 
 
@@ -82,9 +83,9 @@ def latency(results):
 
 
 def link(results):
-    rows = [[load(*key), f"{of['weir']['link_bytes_per_s'] / 1e6:.1f}", *cells(of, lambda row: f"{row['bytes_per_s'] / 1e6:.1f}"), *cells(of, of_ideal)]
+    rows = [[load(*key), *cells(of, lambda row: f"{row['bytes_per_s'] / 1e6:.1f}"), *cells(of, of_ideal)]
             for key, of in groups(rows_of(results, "link"), "rw", "bs").items()]
-    return table(["MB/s", "a plain socket", "basic", "direct", "weir", "basic, of what the link can give", "direct", "weir"], rows) if rows else ""
+    return table(["MB/s", "basic", "direct", "weir", "basic, of what the link can give", "direct", "weir"], rows) if rows else ""
 
 
 ABLATION = {"basic": "host threads, server, copies: *basic*", "no copy": "host threads, server, no copy by the client (the paper's GD)",
