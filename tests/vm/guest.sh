@@ -124,3 +124,16 @@ load_more() {
     [ -d "/sys/module/$(basename $module .ko | tr - _)" ] || insmod "/data/$module" || give_up "$module"
   done </data/order
 }
+
+# A kernel that watches for races reports those that a function of MODULE has a part in, and no others: watch_races MODULE
+watch_races() {
+  local name
+  mount -t debugfs none /sys/kernel/debug 2>/dev/null || true
+  [ -e /sys/kernel/debug/kcsan ] || return 0
+  awk -v module="[$1]" '$4 == module && $2 ~ /^[tT]$/ && $3 !~ /[.]/ { print $3 }' /proc/kallsyms | while read -r name; do
+    echo "!$1:$name" >/sys/kernel/debug/kcsan || true
+  done
+  echo whitelist >/sys/kernel/debug/kcsan
+  echo on >/sys/kernel/debug/kcsan
+  grep -c "$1" /sys/kernel/debug/kcsan >/tmp/watched || give_up "no function of $1 is watched"
+}

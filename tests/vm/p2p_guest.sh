@@ -19,6 +19,7 @@ node_of() {
 begin_p2p() {
   [ "${1-}" = without ] || insmod /data/fake_gpu.ko
   insmod /data/weir_p2p.ko
+  watch_races weir_p2p
   gpu=$(gpu 1)
   ssd=$(controller 1)
   disk=$(disk_of $ssd)

@@ -3,10 +3,11 @@
  * probe: asks the kernel, and makes mistakes for it to find. In the guest, built against one of our kernels:
  *
  *   insmod probe.ko what=distance from=0000:05:00.0 to=0000:03:00.0   how far Linux says it is for DMA
- * between them insmod probe.ko what=overflow|freed|leak|order|sleep|shift        the mistake of that name;
- * nothing: none
+ * between them insmod probe.ko what=overflow|freed|leak|order|sleep|shift|race   the mistake of that name;
+ * nothing: none; echo race >/sys/module/probe/parameters/again   the same, once it is there
  */
 #include <linux/delay.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/pci-p2pdma.h>
@@ -109,6 +110,35 @@ static void shift(void)
 	WRITE_ONCE(shifted, 1 << by);
 }
 
+static int raced;
+
+static noinline void race_once(void)
+{
+	raced++;
+}
+
+static int race_thread(void *unused)
+{
+	while (!kthread_should_stop()) {
+		race_once();
+		cond_resched();
+	}
+	return 0;
+}
+
+static void race(void)
+{
+	struct task_struct *other = kthread_run(race_thread, NULL, "race");
+
+	if (IS_ERR(other))
+		return;
+	for (unsigned int i = 0; i < 2000000; i++) {
+		race_once();
+		cond_resched();
+	}
+	kthread_stop(other);
+}
+
 static void nothing(void)
 {
 }
@@ -119,17 +149,31 @@ static const struct {
 } things[] = {
 	{ "distance", distance }, { "overflow", overflow }, { "freed", freed },
 	{ "leak", leak },         { "order", order },       { "sleep", sleep_while_spinning },
-	{ "shift", shift },       { "nothing", nothing },
+	{ "shift", shift },       { "race", race },         { "nothing", nothing },
 };
+
+static void make(const char *name)
+{
+	for (unsigned int i = 0; i < ARRAY_SIZE(things); i++) {
+		if (!sysfs_streq(things[i].name, name))
+			continue;
+		things[i].make();
+		pr_err("probe: made %s\n", things[i].name);
+	}
+}
+
+static int again_set(const char *name, const struct kernel_param *unused)
+{
+	make(name);
+	return 0;
+}
+
+static const struct kernel_param_ops again = { .set = again_set };
+module_param_cb(again, &again, NULL, 0200);
 
 static int __init probe_init(void)
 {
-	for (unsigned int i = 0; i < ARRAY_SIZE(things); i++) {
-		if (strcmp(things[i].name, what))
-			continue;
-		things[i].make();
-		pr_err("probe: made %s\n", what);
-	}
+	make(what);
 	return 0;
 }
 
