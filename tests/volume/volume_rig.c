@@ -115,6 +115,7 @@ static u32 execute(struct rig_engine *engine, const struct nvme_sqe *sqe)
 		return NVME_STATUS_VOLUME_STALE_LEASE;
 	if (engine->faulty)
 		return NVME_STATUS_WRITE_FAULT;
+	engine->durable += opcode != NVME_OPCODE_DSM && sqe->cdw12 & NVME_RW_FUA;
 	return write_blocks(engine, sqe, vba, count, opcode == NVME_OPCODE_WRITE);
 }
 
@@ -253,6 +254,8 @@ static json_t *serve(struct rig *rig, const json_t *request)
 	const json_t *params = json_object_get(request, "params");
 	bool writes = json_is_true(json_object_get(params, "write"));
 
+	if (rig->on_lease && (!strcmp(method, "volume_open") || !strcmp(method, "lease_renew")))
+		rig->on_lease();
 	if (!strcmp(method, "volume_open") && rig->refuse_open)
 		return weir_rpc_error(request, -EBUSY, "another client has the lease");
 	if (!strcmp(method, "volume_open"))
@@ -437,6 +440,7 @@ void rig_start(struct rig *rig, struct weir_io *io, enum weir_io_kind kind, u64 
 				.bytes = (u64)blocks * BLOCK,
 				.iov = iov,
 				.iov_count = data != NULL,
+				.force_unit_access = rig->durable,
 				.done = note_done };
 	assert_true(rig->medium->ops->submit(rig->medium, io));
 }

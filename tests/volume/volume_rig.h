@@ -40,7 +40,8 @@ struct rig_command {
 };
 
 /** struct rig_engine - @held: commands are not carried out until rig_release(); @slow: one answer a poll;
- * @faulty: its medium takes no writes; @opened: channels to it so far */
+ * @faulty: its medium takes no writes; @opened: channels to it so far; @durable: changes that asked for FUA
+ */
 struct rig_engine {
 	struct rig *rig;
 	pthread_mutex_t lock;
@@ -54,11 +55,13 @@ struct rig_engine {
 	bool rebuilding;
 	bool faulty;
 	unsigned flushes;
+	unsigned durable;
 	unsigned reads;
 	unsigned stale;
 };
 
-/** struct rig - @map: the daemon's; @refuse_renewal, @deaf: what it does not do any more; both of @lock */
+/** struct rig - @map: the daemon's; @refuse_renewal, @deaf: what it does not do any more; both of @lock;
+ * @durable: requests ask for FUA; @on_lease: called before a lease is granted or renewed */
 struct rig {
 	struct rig_engine engines[RIG_ENGINES];
 	unsigned replicas;
@@ -69,6 +72,8 @@ struct rig {
 	bool refuse_open;
 	bool refuse_renewal;
 	bool keeps_dead; /* takes no engine out */
+	bool durable;
+	void (*on_lease)(void);
 	unsigned renewals;
 	unsigned releases;
 	unsigned reports; /* of damage; the last one: */

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Edges of datasets: files that end early, manifests that do not fit, reads behind the end and of bad blocks.
+ */
+#include "dataset_rig.h"
+
+#include <isa-l/crc.h>
+#include <sys/syscall.h>
+
+#include "manifest.h"
+
+enum { RECORD = 1000, RECORDS = 400 };
+
+static char folder[] = "/tmp/weir-dataset-edges-XXXXXX", path[64], manifest_path[64];
+static struct weir_context *context;
+static struct weir_storage *storage;
+static unsigned synced; /* files, before the manifest had its name */
+
+int fsync(int file)
+{
+	synced += access(manifest_path, F_OK) != 0;
+	return (int)syscall(SYS_fsync, file);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	if (!mkdtemp(folder))
+		return -1;
+	snprintf(path, sizeof(path), "%s/records", folder);
+	snprintf(manifest_path, sizeof(manifest_path), "%s/records.weir", folder);
+	return weir_context_open("cpu", NULL, &context);
+}
+
+static int tear_down(void **state)
+{
+	char command[300];
+
+	(void)state;
+	snprintf(command, sizeof(command), "rm -rf %s", folder);
+	return weir_context_close(context) | (system(command) != 0);
+}
+
+static void open_records(const char *keys)
+{
+	char uri[300];
+
+	snprintf(uri, sizeof(uri), "file:%s%s", path, keys);
+	must(weir_storage_open(context, uri, NULL, &storage));
+}
+
+/* Records and their manifest as they should be, and the storage open. */
+static void fresh(void)
+{
+	rig_records(path, RECORDS, RECORD);
+	open_records("");
+	must(weir_dataset_index(storage, manifest_path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+}
+
+static int mount(struct weir_dataset **dataset)
+{
+	static const char *const manifests[] = { manifest_path };
+
+	return weir_dataset_mount(
+		context, &storage, 1,
+		WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10), dataset);
+}
+
+static void change(const char *of, off_t offset, const void *to, size_t bytes)
+{
+	int file = open(of, O_RDWR);
+
+	assert_true(file >= 0);
+	assert_int_equal(pwrite(file, to, bytes, offset), bytes);
+	close(file);
+}
+
+/* Whole by its checksums, and written by a program that counts in another way. */
+static void test_manifest_of_other_sizes(void **state)
+{
+	static const uint64_t bytes[] = { [WEIR_DATASET_ENTRIES] = RECORDS * 16 - 16,
+					  [WEIR_DATASET_LABELS] = RECORDS * 4 - 4,
+					  [WEIR_DATASET_NAME_OFFSETS] = RECORDS * 8 };
+	struct weir_dataset_header header, wrong;
+	struct weir_dataset *dataset;
+	int file;
+
+	(void)state;
+	fresh();
+	file = open(manifest_path, O_RDONLY);
+	assert_int_equal(pread(file, &header, sizeof(header), 0), sizeof(header));
+	close(file);
+	for (unsigned i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
+		wrong = header;
+		wrong.sections[i].bytes = bytes[i];
+		weir_dataset_header_seal(&wrong);
+		change(manifest_path, 0, &wrong, sizeof(wrong));
+		refused(mount(&dataset), -EBADMSG, "do not go with its 400 samples", "records.weir");
+	}
+	change(manifest_path, 0, &header, sizeof(header));
+	must(mount(&dataset));
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* A manifest has its name when it is durable. */
+static void test_manifest_is_durable(void **state)
+{
+	(void)state;
+	unlink(manifest_path);
+	synced = 0;
+	fresh();
+	assert_int_equal(synced, 1);
+	must(weir_storage_close(storage));
+}
+
+/* A sample, and a part of a file, by themselves: what cannot be read is an error, what is behind the end is
+ * not there. */
+static void test_reads_of_one(void **state)
+{
+	struct weir_dataset *dataset;
+	unsigned char data[2 * RECORD];
+	uint64_t bytes = 0;
+	uint32_t file;
+
+	(void)state;
+	fresh();
+	must(weir_storage_close(storage));
+	open_records("?block=4096&fault=status:code=0x281:op=read:lba=50-50");
+	must(mount(&dataset));
+	assert_int_equal(weir_dataset_read(dataset, 200, 0, data, RECORD), RECORD);
+	assert_true(weir_dataset_read(dataset, 206, 0, data, RECORD) < 0); /* from byte 206000 on */
+	assert_int_equal(weir_dataset_read(dataset, 206, RECORD, data, RECORD), 0);
+	assert_int_equal(weir_dataset_read(dataset, 206, UINT64_MAX, data, RECORD), 0);
+	must(weir_dataset_find_file(dataset, "records", &file, &bytes));
+	assert_int_equal(bytes, RECORDS * RECORD);
+	assert_true(weir_dataset_read_file(dataset, file, 204500, data, RECORD) < 0);
+	assert_int_equal(weir_dataset_read_file(dataset, file, bytes - 10, data, RECORD), 10);
+	assert_int_equal(weir_dataset_read_file(dataset, file, bytes, data, RECORD), 0);
+	assert_int_equal(weir_dataset_read_file(dataset, file, bytes + 5, data, RECORD), 0);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* Other samples, as many as there were: none of the first upload's is taken for one of these. */
+static void test_upload_over_another(void **state)
+{
+	enum { SHORTER = 900 };
+	struct weir_dataset_info info = { .size = sizeof(info) };
+	struct weir_storage *target;
+	struct weir_dataset *dataset;
+
+	(void)state;
+	must(weir_storage_open(context, "virt:1M", NULL, &target));
+	rig_records(path, 100, RECORD);
+	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+	rig_records(path, 100, SHORTER);
+	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:900")));
+	must(weir_dataset_mount(context, &target, 1, NULL, &dataset));
+	must(weir_dataset_info(dataset, &info));
+	assert_int_equal(info.longest_bytes, SHORTER);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(target));
+}
+
+/* The last file's data is all there; only what would fill its block up is not. */
+static void test_archive_without_padding(void **state)
+{
+	struct weir_dataset *dataset;
+	unsigned char data[6000];
+	char command[400];
+	uint64_t sample;
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		 "cd %s && head -c 5000 /dev/zero | tee a >b && tar -cf records a b && truncate -s 11144 "
+		 "records",
+		 folder);
+	assert_int_equal(system(command), 0);
+	open_records("");
+	must(weir_dataset_index(storage, manifest_path, NULL));
+	must(mount(&dataset));
+	must(weir_dataset_find(dataset, "b", &sample));
+	assert_int_equal(weir_dataset_read(dataset, sample, 0, data, sizeof(data)), 5000);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+static uint32_t masked_crc(unsigned char *data, int bytes)
+{
+	uint32_t crc = ~crc32_iscsi(data, bytes, UINT32_MAX);
+
+	return (crc >> 15 | crc << 17) + UINT32_C(0xa282ead8);
+}
+
+/* A TFRecord of @bytes zeros, behind the others of @file. */
+static void put_tfrecord(int file, uint64_t bytes)
+{
+	unsigned char record[12 + 100 + 4] = { 0 };
+	uint32_t crc;
+
+	memcpy(record, &bytes, sizeof(bytes));
+	crc = masked_crc(record, sizeof(bytes));
+	memcpy(record + 8, &crc, sizeof(crc));
+	crc = masked_crc(record + 12, (int)bytes);
+	memcpy(record + 12 + bytes, &crc, sizeof(crc));
+	assert_int_equal(write(file, record, 16 + bytes), 16 + bytes);
+}
+
+/* A file of records that ends before the last one does, be it by a byte of its checksum. */
+static void test_cut_tfrecord(void **state)
+{
+	enum { BYTES = 60, WHOLE = 2 * (16 + BYTES) };
+	int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+	(void)state;
+	assert_true(file >= 0);
+	put_tfrecord(file, BYTES);
+	put_tfrecord(file, BYTES);
+	for (unsigned cut = 0; cut < 16 + BYTES; cut++) {
+		int error;
+
+		assert_int_equal(ftruncate(file, WHOLE - cut), 0);
+		open_records("");
+		error = weir_dataset_index(storage, manifest_path,
+					   WEIR_OPTIONS(dataset_index, .format = "tfrecord"));
+		if (cut)
+			refused(error, -ENODATA, "cut short", "records");
+		else
+			must(error);
+		must(weir_storage_close(storage));
+	}
+	close(file);
+}
+
+/* What the other rank met, of a gather of two. */
+static int gather_other(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,
+			void **all, size_t *counts)
+{
+	unsigned char *both = malloc(2 * bytes);
+	char *sentence;
+
+	(void)communicator;
+	assert_non_null(both);
+	memcpy(both, mine, bytes);
+	memcpy(both + bytes, mine, bytes);
+	sentence = (char *)both + bytes + sizeof(int32_t);
+	memcpy(sentence, "another", sizeof("another"));
+	counts[0] = counts[1] = bytes;
+	*all = both;
+	return 0;
+}
+
+/* All ranks say the same: what the first of those that failed met. */
+static void test_first_of_two_errors(void **state)
+{
+	struct weir_dataset_communicator pair = { .size = sizeof(pair), .ranks = 2, .gather = gather_other };
+	uint64_t bytes;
+
+	(void)state;
+	assert_int_equal(weir_parse_bytes("12Q", &bytes), -EINVAL);
+	refused(weir_dataset_agree(&pair, -EINVAL), -EINVAL, "rank 0: ", "12Q");
+	assert_int_equal(weir_dataset_agree(&pair, 0), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_manifest_of_other_sizes),
+		cmocka_unit_test(test_manifest_is_durable),
+		cmocka_unit_test(test_reads_of_one),
+		cmocka_unit_test(test_upload_over_another),
+		cmocka_unit_test(test_archive_without_padding),
+		cmocka_unit_test(test_cut_tfrecord),
+		cmocka_unit_test(test_first_of_two_errors),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests_name("dataset_edges", tests, set_up, tear_down);
+}

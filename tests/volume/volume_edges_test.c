@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * volume_edges_test.c: times, statuses and reports of a client of a volume. Its clock is the system's and
+ * @ahead_ns, so that leases and deadlines pass when a case says so.
+ */
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "volume_rig.h"
+
+enum {
+	BLOCK = NVME_VOLUME_BLOCK_BYTES,
+	UNIT = 1 << RIG_UNIT_LOG2,
+	HOUR_S = 3600,
+	TRIES = 20,
+	MOST_RESTS = 1000
+};
+
+#define S_NS ((uint64_t)1000000000)
+
+static struct rig rig;
+static unsigned char data[16 * BLOCK];
+static uint64_t ahead_ns;   /* of the system's clock */
+static uint64_t pending_ns; /* that pass before an answer comes that somebody waits for */
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	int result = (int)syscall(SYS_clock_gettime, clock, time);
+	uint64_t ahead = __atomic_load_n(&ahead_ns, __ATOMIC_SEQ_CST) + (uint64_t)time->tv_nsec;
+
+	if (clock != CLOCK_MONOTONIC)
+		return result;
+	time->tv_sec += (time_t)(ahead / S_NS);
+	time->tv_nsec = (long)(ahead % S_NS);
+	return result;
+}
+
+static void pass(uint64_t ns)
+{
+	__atomic_fetch_add(&ahead_ns, ns, __ATOMIC_SEQ_CST);
+}
+
+/* A client waits for one socket, the rig's daemon for several. */
+int poll(struct pollfd *pollers, nfds_t count, int ms)
+{
+	const struct timespec most = { ms / 1000, ms % 1000 * 1000000 };
+	int result = (int)syscall(SYS_ppoll, pollers, count, ms < 0 ? NULL : &most, NULL, 0);
+
+	if (count == 1 && result > 0)
+		pass(__atomic_exchange_n(&pending_ns, 0, __ATOMIC_SEQ_CST));
+	return result;
+}
+
+static void answer_late(void)
+{
+	__atomic_store_n(&pending_ns, HOUR_S * S_NS / 4, __ATOMIC_SEQ_CST);
+	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+}
+
+static u32 write_block(u64 vba, unsigned value)
+{
+	memset(data, (int)value, BLOCK);
+	return rig_do(&rig, WEIR_IO_WRITE, vba, 1, data);
+}
+
+/* Whether the answer was waited for, so that it came late. */
+static bool was_late(void)
+{
+	return __atomic_exchange_n(&pending_ns, 0, __ATOMIC_SEQ_CST) == 0;
+}
+
+static void begin_hour(void)
+{
+	memset(data, 0, sizeof(data));
+	rig_begin(&rig, 2);
+	rig.lease_ms = HOUR_S * 1000;
+}
+
+/* A quarter of the hour has passed when the lease comes. It ends an hour after it was asked for, since the
+ * daemon may count from there; the daemon is gone, and renews nothing. */
+static void a_lease_counts_from_the_question(void **state)
+{
+	bool late = false;
+
+	(void)state;
+	for (unsigned i = 0; i < TRIES && !late; i++) {
+		begin_hour();
+		rig.on_lease = answer_late;
+		rig_open(&rig, false, 20000);
+		late = was_late();
+		rig_stop_daemon(&rig);
+		assert_int_equal(write_block(0, 1), 0);
+		pass(HOUR_S * S_NS * 7 / 8);
+		assert_int_equal(write_block(0, 2), NVME_STATUS_VOLUME_STALE_LEASE | NVME_STATUS_DNR);
+		rig_end(&rig);
+	}
+	assert_true(late);
+}
+
+static void await_renewal(void)
+{
+	while (!__atomic_load_n(&rig.renewals, __ATOMIC_SEQ_CST))
+		rig_poll(&rig);
+}
+
+/* The same of a renewal, behind half of the hour. */
+static void a_renewal_counts_from_the_question(void **state)
+{
+	bool late = false;
+
+	(void)state;
+	for (unsigned i = 0; i < TRIES && !late; i++) {
+		begin_hour();
+		rig_open(&rig, false, 20000);
+		rig.on_lease = answer_late;
+		pass(HOUR_S * S_NS * 5 / 8);
+		await_renewal();
+		rig_poll(&rig);
+		late = was_late();
+		rig_stop_daemon(&rig);
+		assert_int_equal(write_block(0, 1), 0);
+		pass(HOUR_S * S_NS * 7 / 8);
+		assert_int_equal(write_block(0, 2), NVME_STATUS_VOLUME_STALE_LEASE | NVME_STATUS_DNR);
+		rig_end(&rig);
+	}
+	assert_true(late);
+}
+
+/* No engine has the client's map, and no newer one comes: tried for all of wait_ms, and no longer. */
+static void a_request_waits_as_long_as_it_may(void **state)
+{
+	struct weir_io io;
+
+	(void)state;
+	rig_begin(&rig, 2);
+	rig_open(&rig, true, HOUR_S * 1000);
+	rig_new_epoch(&rig, false, true);
+	rig_start(&rig, &io, WEIR_IO_READ, 0, 1, data);
+	for (unsigned i = 0; i < 7; i++) {
+		rig_poll(&rig);
+		assert_false(rig_is_done(&io));
+		pass(HOUR_S * S_NS / 8);
+	}
+	rig_poll(&rig);
+	assert_false(rig_is_done(&io));
+	pass(HOUR_S * S_NS / 4);
+	assert_int_equal(rig_wait(&rig, &io), NVME_STATUS_PATH_INACCESSIBLE);
+	rig_end(&rig);
+}
+
+static unsigned durable_changes(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < RIG_ENGINES; i++)
+		count += rig.engines[i].durable;
+	return count;
+}
+
+/* Each engine that has a replica is asked to make it durable. */
+static void force_unit_access_goes_to_all_replicas(void **state)
+{
+	(void)state;
+	rig_begin(&rig, 3);
+	rig_open(&rig, false, 20000);
+	assert_int_equal(write_block(0, 1), 0);
+	assert_int_equal(rig_do(&rig, WEIR_IO_ZERO, 0, 1, NULL), 0);
+	assert_int_equal(durable_changes(), 0);
+	rig.durable = true;
+	assert_int_equal(write_block(0, 2), 0);
+	assert_int_equal(durable_changes(), 3);
+	assert_int_equal(rig_do(&rig, WEIR_IO_ZERO, 0, 1, NULL), 0);
+	assert_int_equal(durable_changes(), 6);
+	assert_int_equal(rig_do(&rig, WEIR_IO_WRITE, 0, 2 * UNIT, data), 0);
+	assert_int_equal(durable_changes(), 12);
+	rig_end(&rig);
+}
+
+static struct rig_block *block_of(u64 vba, unsigned replica)
+{
+	return &rig.engines[rig_replica(&rig, vba, replica)].blocks[vba];
+}
+
+static void await_reports(unsigned count)
+{
+	unsigned reports = 0;
+
+	for (unsigned i = 0; i < MOST_RESTS && reports < count; i++) {
+		rig_poll(&rig);
+		pthread_mutex_lock(&rig.lock);
+		reports = rig.reports;
+		pthread_mutex_unlock(&rig.lock);
+	}
+	assert_int_equal(reports, count);
+}
+
+/* No replica has all four blocks, so that they are read one by one: the one that was damaged is reported. */
+static void the_damaged_block_is_reported(void **state)
+{
+	(void)state;
+	rig_begin(&rig, 2);
+	rig_open(&rig, false, 20000);
+	assert_int_equal(rig_do(&rig, WEIR_IO_WRITE, 0, 4, data), 0);
+	block_of(2, 0)->bad = block_of(1, 1)->bad = true; /* of the first unit replica 0 is asked first */
+	assert_int_equal(rig_do(&rig, WEIR_IO_READ, 0, 4, data), 0);
+	await_reports(1);
+	assert_int_equal(rig.reported_vba, 2);
+	assert_int_equal(rig.reported_blocks, 1);
+	assert_int_equal(rig.reported_id, rig.map.engines[rig_replica(&rig, 2, 0)].id);
+	rig_end(&rig);
+}
+
+/* Of three replicas two cannot be read: both engines are to repair theirs. */
+static void each_damaged_replica_is_reported(void **state)
+{
+	(void)state;
+	rig_begin(&rig, 3);
+	rig_open(&rig, false, 20000);
+	assert_int_equal(write_block(0, 1), 0);
+	block_of(0, 0)->bad = block_of(0, 1)->bad = true;
+	assert_int_equal(rig_do(&rig, WEIR_IO_READ, 0, 1, data), 0);
+	await_reports(2);
+	rig_end(&rig);
+	assert_int_equal(rig.reports, 2);
+}
+
+/* Two parts of a request fail, each in its way: the request has the status of the first. */
+static void the_first_error_is_the_requests(void **state)
+{
+	struct weir_io io;
+	u64 vba = 0;
+
+	(void)state;
+	rig_begin(&rig, 1);
+	rig_open(&rig, true, HOUR_S * 1000);
+	while (rig_replica(&rig, vba, 0) == rig_replica(&rig, vba + UNIT, 0))
+		vba += UNIT;
+	for (unsigned i = 0; i < UNIT; i++)
+		block_of(vba + i, 0)->bad = true;
+	rig.engines[rig_replica(&rig, vba + UNIT, 0)].map_epoch++;
+	rig_start(&rig, &io, WEIR_IO_READ, vba, 2 * UNIT, data);
+	rig_poll(&rig);
+	assert_false(rig_is_done(&io));
+	pass(2 * HOUR_S * S_NS);
+	assert_int_equal(rig_wait(&rig, &io), NVME_STATUS_UNRECOVERED_READ | NVME_STATUS_DNR);
+	rig_end(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lease_counts_from_the_question),
+		cmocka_unit_test(a_renewal_counts_from_the_question),
+		cmocka_unit_test(a_request_waits_as_long_as_it_may),
+		cmocka_unit_test(force_unit_access_goes_to_all_replicas),
+		cmocka_unit_test(the_damaged_block_is_reported),
+		cmocka_unit_test(each_damaged_replica_is_reported),
+		cmocka_unit_test(the_first_error_is_the_requests),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests_name("volume_edges", tests, NULL, NULL);
+}
