@@ -11,7 +11,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..13
+echo 1..17
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -35,6 +35,26 @@ with open(sys.argv[1], "wb") as file:
 "$tool" index "file:$folder/large.tar" 2>&1 | grep -q "sample 'large' has 9663676416 bytes"
 verdict $? "a member of 9 GiB is refused with its size"
 rm -f "$folder/large.tar"
+python3 -c 'import io, sys, tarfile
+with tarfile.open(sys.argv[1], "w", format=tarfile.PAX_FORMAT) as archive:
+    for name, size, headers in ("a", 700, {"size": "700"}), ("b", 300, {}):
+        info = tarfile.TarInfo(name)
+        info.size, info.pax_headers = size, headers
+        archive.addfile(info, io.BytesIO(bytes(size)))' "$folder/pax.tar" &&
+  "$tool" index "file:$folder/pax.tar" >/dev/null && "$tool" info "file:$folder/pax.tar" | grep -q '^bytes  *1000$'
+verdict $? "a size in a pax header is of one member"
+"$tool" make "$folder/part" --as records --samples 10 --bytes 1000 && truncate -s -1 "$folder/part" &&
+  ! "$tool" index "file:$folder/part" --format fixed:1000 2>"$folder/err" && grep -q '9999 bytes .*no whole number of records of 1000' "$folder/err"
+verdict $? "a part of a record at the end is refused"
+! "$tool" make /dev/full --as records --samples 3 --bytes 100 2>"$folder/err" && grep -q 'cannot write /dev/full: No space left' "$folder/err"
+verdict $? "a full disk, which the last bytes meet"
+truncate -s 4M "$folder/traced" && "$tool" upload "$folder/files" "file:$folder/traced?trace=$folder/trace" && python3 -c 'import sys
+kinds = [(words[2], int(words[3]) if words[2] == "write" else None) for words in map(str.split, open(sys.argv[1])) if words[0] == "begin" and words[2] != "read"]
+headers = [i for i, kind in enumerate(kinds) if kind == ("write", 0)]
+assert len(headers) == 2 and len(kinds) > 6, kinds
+for i in headers:
+    assert kinds[i - 1][0] == kinds[i + 1][0] == "flush", kinds' "$folder/trace"
+verdict $? "samples are durable before the header that says so, and that at the end"
 "$tool" order "file:$folder/t.tar" | grep -q '^shuffled-chunk  *[01]\.'
 verdict $? "order"
 "$tool" bench "file:$folder/t.tar" --order full --no-drop --seconds 1 --runs 2 --json >"$folder/bench" &&
