@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # weir-volumed and weir-volume as people run them, over engines on loopback: what they say, what they refuse, a daemon that is
-# killed and another one. usage: volume_cli_test.sh WEIR-TARGET WEIR-VOLUMED WEIR-VOLUME
+# killed and another one. usage: volume_cli_test.sh WEIR-TARGET WEIR-VOLUMED WEIR-VOLUME [LOSING]    LOSING: losing.c, as a library
 set -u
-target=$1 volumed=$2 volume=$3
+target=$1 volumed=$2 volume=$3 losing=${4-}
 work=$(mktemp -d)
 export XDG_CONFIG_HOME=$work
 all=()
@@ -27,17 +27,22 @@ wait_for() { # FILE WORDS PROCESS
 }
 
 start_daemon() {
+  : >"$work/daemon" # before anybody waits for what it has
   "$volumed" "$@" --socket "$work/socket" --lease-seconds 30 >"$work/daemon" 2>&1 & daemon=$!
   all+=($!)
   wait_for "$work/daemon" '^weir-volumed: serving' $!
 }
 
+start_engine() { # start_engine NUMBER: it is $last, at ${address[NUMBER]}
+  "$target" --engine --listen tcp://127.0.0.1:0 --subsystem "nqn.2026-11.org.example:e$1=virt:16M" >"$work/e$1" 2>&1 &
+  all+=($!) last=$!
+  wait_for "$work/e$1" '^weir-target: serving' $!
+  address[$1]=$(sed -n 's,.*nvmf:\(tcp://[^/]*/nqn.*\),\1,p' "$work/e$1")
+}
+
 engines=()
 for i in 1 2 3; do
-  "$target" --engine --listen tcp://127.0.0.1:0 --subsystem "nqn.2026-11.org.example:e$i=virt:16M" >"$work/e$i" 2>&1 &
-  all+=($!) last=$!
-  wait_for "$work/e$i" '^weir-target: serving' $!
-  address[i]=$(sed -n 's,.*nvmf:\(tcp://[^/]*/nqn.*\),\1,p' "$work/e$i")
+  start_engine $i
   engines+=(--engine "${address[i]}")
 done
 v=("$volume" --daemon "$work/socket")
@@ -61,6 +66,16 @@ says 'a file to it' 0 '' "${v[@]}" put a "$work/in"
 says 'and back' 0 '' "${v[@]}" get a "$work/out"
 cmp -n 1048576 "$work/in" "$work/out"
 report $? 'byte for byte'
+head -c $((1048576 + 5000)) /dev/urandom >"$work/odd"
+says 'a file that ends within a block' 0 '' "${v[@]}" put a "$work/odd"
+says 'back with the rest of the volume' 0 '' "${v[@]}" get a "$work/out"
+cmp -n $((1048576 + 5000)) "$work/odd" "$work/out" && cmp -n 3192 /dev/zero <(tail -c +$((1048576 + 5001)) "$work/out")
+report $? 'byte for byte, and zeros to the end of its last block'
+if [ -n "$losing" ]; then
+  says 'what is lost at the close of the file' 1 'cannot be written: Disk quota exceeded' \
+    env LD_PRELOAD="$losing" "${v[@]}" get a "$work/out"
+fi
+"${v[@]}" put a "$work/in"
 says 'nobody has its lease any more' 0 'nobody writes' "${v[@]}" lease a
 says 'a lease is ended' 0 '' "${v[@]}" lease a --end
 says 'the state' 0 '3 of 3 engines are in; 1 volumes' "${v[@]}" status
@@ -85,4 +100,21 @@ wait $daemon
 report $? 'SIGTERM ends it' "$(cat "$work/daemon")"
 [ ! -e "$work/socket" ]
 report $? 'its socket is gone'
+# What was written and not made durable is lost with its engine, before the file ends.
+start_engine 4
+start_daemon --alone --engine "${address[4]}"
+says 'a volume of one engine' 0 'number 1' "${v[@]}" create late 1M --replicas 1
+"${v[@]}" share late >/dev/null
+mkfifo "$work/pipe"
+"${v[@]}" put late "$work/pipe" >"$work/late" 2>&1 & put=$!
+all+=($!)
+exec 3>"$work/pipe"
+cat "$work/in" >&3
+until "${v[@]}" engines | grep -q ' 256 of ' || ! kill -0 $put 2>/dev/null; do sleep 0.1; done
+kill -9 $last
+exec 3>&-
+wait $put
+rc=$?
+[ $rc = 1 ] && grep -q '^weir-volume: ' "$work/late"
+report $? 'what is lost before it is durable was not put' "status $rc: $(cat "$work/late")"
 echo "1..$count"

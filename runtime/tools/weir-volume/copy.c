@@ -63,6 +63,7 @@ static int copy(struct weir_context *context, const char *uri, FILE *file, const
 	int error = weir_storage_open(
 		context, uri, WEIR_OPTIONS(storage, .queues = QUEUES, .depth = DEPTH, .read_only = !put),
 		&storage);
+	int closed;
 
 	if (error)
 		return error;
@@ -70,8 +71,8 @@ static int copy(struct weir_context *context, const char *uri, FILE *file, const
 	if (!error)
 		error = put ? put_all(storage, file, path, info.block_bytes, info.bytes)
 			    : get_all(storage, file, path, info.bytes);
-	weir_storage_close(storage);
-	return error;
+	closed = weir_storage_close(storage); /* which makes durable what was written */
+	return error ? error : closed;
 }
 
 int copy_file(const struct copied *volume, const char *path, bool put)
