@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # weir-resize, weir-matmul and weir-checkpoint: what they make is right by their own verification and by others'; that finds each kind of
 # wrong result; bad input gets one clear sentence; a checkpoint that is interrupted leaves the one before.
-# usage: storage_samples_test.sh SAMPLES [FORGE]    the build's folder of samples; forge.c, as a library
+# usage: storage_samples_test.sh SAMPLES [FORGE LOSING]    the build's folder of samples; forge.c and losing.c, as libraries
 set -u
 export WEIR_BACKEND=${WEIR_TEST_CONTEXT:-cpu}
-samples=$1 forge=${2-}
+samples=$1 forge=${2-} losing=${3-}
 here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d -p .)
 trap 'rm -rf "$dir"' EXIT
@@ -197,6 +197,11 @@ refuse 'a storage too small' 1 'two checkpoints of this model need 1097728' chec
 refuse 'no checkpoint' 1 'virt:3M has no checkpoint' checkpoint virt:3M --load
 refuse 'a storage not to be written' 1 'read-only' checkpoint "file:$file?ro=1" $model
 refuse 'an output that cannot be' 1 'cannot write /dev/full: No space left' checkpoint "file:$file" $model --load --output /dev/full
+if [ -n "$losing" ] && chosen 'checkpoint: an output whose end is lost'; then
+  output=$(LD_PRELOAD=$losing "$samples/checkpoint/weir-checkpoint" "file:$file?ro=1" $model --load --runs 1 --output "$dir/lost" 2>&1)
+  [ $? = 1 ] && grep -q 'cannot write .*/lost: Disk quota exceeded' <<<"$output"
+  say $? 'checkpoint: an output whose end is lost' "$output"
+fi
 refuse 'a write that fails' 1 'a command of a lane to .*failed' checkpoint 'virt:3M?fault=status:code=0x280:op=write:after=4' $model
 refuse 'a read that fails' 1 'a command of a lane to .*failed' checkpoint 'virt:3M?fault=status:code=0x281:op=read:lba=100-110' $model
 also 'checkpoint: another reader has the numbers of --output' python3 "$here/safetensors_reader.py" "$dir/model.safetensors" 0 28

@@ -199,6 +199,7 @@ static void refused(int result, const char *word)
 static void test_host_calls(void **state)
 {
 	struct weir_pool_options much = { .size = sizeof(much), .bytes = (uint64_t)2 << 40 };
+	struct weir_pool_options more = { .size = sizeof(more), .most_bytes = (uint64_t)2 << 40 };
 	struct weir_pool_stats stats = { .size = sizeof(stats) };
 	struct weir_buffer_pool *pool = NULL;
 	struct weir_context *context;
@@ -206,6 +207,7 @@ static void test_host_calls(void **state)
 	(void)state;
 	must(weir_context_open(test_context_name(), NULL, &context));
 	refused(weir_pool_create(context, &much, &pool), "at most");
+	refused(weir_pool_create(context, &more, &pool), "at most");
 	refused(weir_pool_create(NULL, NULL, &pool), "NULL");
 	refused(weir_pool_create(context, NULL, NULL), "out");
 	must(weir_pool_create(context, NULL, &pool));

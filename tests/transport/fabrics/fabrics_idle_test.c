@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fabrics_idle_test.c: a storage over the network that nobody uses for long. The clock of the storage's
- * thread and of the target's runs as fast as both of them read it.
+ * fabrics_idle_test.c: a storage over the network that nobody uses for long, or whose target is gone for
+ * long. The clock of the storage's thread and of the target's runs as fast as both of them read it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -24,7 +26,7 @@
 
 #define NQN "nqn.2026-11.org.example:disk1"
 
-enum { LIMIT_MS = 10000, STEPS_PER_LIMIT = 4, LIMITS = 4, POLLS = 3 };
+enum { LIMIT_MS = 10000, STEPS_PER_LIMIT = 4, LIMITS = 4, POLLS = 3, LOSS_S = 1000, LOST_POLLS = 30 };
 
 /** enum thread - who reads the clock */
 enum thread { OTHER, MOVER, SERVER, THREADS };
@@ -121,11 +123,55 @@ static void an_idle_host_is_kept(void **state)
 	weir_target_destroy(target);
 }
 
+/* The storage's thread alone, until it has polled some times or given up: the target has ended. Return: it
+ * has. */
+static bool gives_up(const struct nvmf *nvmf, uint64_t seconds)
+{
+	unsigned before;
+	bool given_up = false;
+
+	__atomic_fetch_add(&ahead_ns, seconds * 1000000000, __ATOMIC_RELEASE);
+	before = __atomic_load_n(&polls[MOVER], __ATOMIC_ACQUIRE);
+	while (!given_up && __atomic_load_n(&polls[MOVER], __ATOMIC_ACQUIRE) - before < LOST_POLLS) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		given_up = load_relaxed_u32(&nvmf->registers.csts) == UINT32_MAX; /* relaxed: a state alone */
+	}
+	return given_up;
+}
+
+/* A target that is gone is looked for as long as ctrl_loss_s says, and no longer. */
+static void a_lost_target_is_given_up_in_time(void **state)
+{
+	struct weir_target *target = serve();
+	struct weir_context *context;
+	struct weir_storage *storage;
+	const struct nvmf *nvmf;
+	char uri[200];
+
+	(void)state;
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context));
+	snprintf(uri, sizeof(uri), "nvmf:%s/%s?ctrl_loss_s=%d&keep_alive_ms=600000",
+		 weir_target_address(target, 0), NQN, LOSS_S);
+	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 1), &storage));
+	nvmf = (const struct nvmf *)(const void *)((const char *)storage->transport->network -
+						   offsetof(struct nvmf, counters));
+	weir_target_stop(target, 10000);
+	weir_target_destroy(target);
+	while (load_relaxed_u32(&nvmf->registers.connected)) /* relaxed: it stands for itself */
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+	assert_false(gives_up(nvmf, LOSS_S * 3 / 4));
+	assert_true(gives_up(nvmf, LOSS_S / 2));
+	(void)weir_storage_close(storage);
+	must(weir_context_close(context));
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_host_is_kept),
+		cmocka_unit_test(a_lost_target_is_given_up_in_time),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("fabrics_idle", tests, NULL, NULL);
 }

@@ -61,6 +61,19 @@ report $? 'a search of a graph over the network' "$output"
 output=$(timeout 60 "$fabrics" discover "127.0.0.1:$port" 2>&1)
 grep -qF "nvmf:tcp://127.0.0.1:$port/$nqn" <<<"$output" && grep -qF "$nqn.graph" <<<"$output"
 report $? 'the target is discovered' "$output"
+peer() { # peer CHANGES: a host whose discovery log changes so often while it is read
+  python3 "$(dirname "$0")/fabrics_peer.py" --nqn nqn.2014-08.org.nvmexpress.discovery --changes "$1" >"$dir/peer" 2>&1 &
+  servers+=($!)
+  until grep -q '^port' "$dir/peer"; do kill -0 $! || return 1; sleep 0.05; done
+  output=$(timeout 60 "$fabrics" discover "127.0.0.1:$(sed -n 's/^port //p' "$dir/peer")" --json 2>&1)
+}
+: >"$dir/peer"; peer 3; grep -q '"generation": 4' <<<"$output" && grep -q 'test:g4"' <<<"$output"
+report $? 'a log that changes while it is read is read again' "$output"
+: >"$dir/peer"; peer 1000; grep -q 'changed each time that it was read' <<<"$output"
+report $? 'but not for ever' "$output"
+output=$(timeout 60 "$fabrics" paths "nvmf:tcp://127.0.0.1:1,127.0.0.1:2/$nqn" 2>&1)
+[ $? = 1 ] && [ "$(grep -c 'cannot connect' <<<"$output")" = 2 ]
+report $? 'no path is reached' "$output"
 output=$(timeout 60 "$fabrics" test "$uri" 2>&1)
 report $? 'a connection is tested' "$output"
 output=$(timeout 60 "$fabrics" test "nvmf:tcp://127.0.0.1:$port/$nqn.none" 2>&1)
@@ -143,6 +156,9 @@ report $? 'weir-check reaches it' "$output"
 output=$(timeout 60 "$check" --storage "$uri?nsid=7" --json 2>&1)
 [ $? = 3 ] && grep -q '"answer": "no"' <<<"$output" && grep -q 'no active namespace 7' <<<"$output"
 report $? 'weir-check says what is not there' "$output"
+output=$(timeout 60 "$check" --storage "$uri?nsid=7" --storage "$uri" 2>&1)
+[ $? = 3 ] && grep -q '^storage *yes ' <<<"$output"
+report $? 'and one that is there makes up for none' "$output"
 
 # Killed with commands under way, and started again a moment later.
 (timeout 300 "$perf" "$uri?nsid=1" --runs=1 --runtime=6 --verify --size=8M --rw=randrw --iodepth=16 >"$dir/load" 2>&1; echo "ended $?" >>"$dir/load") &

@@ -12,9 +12,11 @@ A FAULT is KIND[:KEY=VALUE...]. It strikes commands of I/O queues, or the PDUs t
 Kinds: cut=BYTES (of the answer, then the connection is closed), silent (no answer, ever), twice (the response again),
 stranger (a response to no command), type, hlen, plen, pdo, flags, datal, datao, range (that field of C2HData or the response is wrong),
 hdgst, ddgst (a digest is wrong), flip (a bit of the data is, and the digest that of the right data), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
-reset (RST), r2t-twice, r2t-range, garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
+reset (RST), r2t-twice, r2t-range, r2t-more (the second one asks for more than is left), garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
 Keep Alive included), shuffle (answers in pairs, the later one first).
-Of connecting: refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short), deaf (accepts, says nothing).
+Of the discovery log: --changes N, it is another one behind each of the first N reads of its header.
+Of commands behind a connection that was lost: --again N prints "early" if another one comes before the first N of a queue are answered.
+Of connecting: unready (CSTS stays 0; --to is CAP.TO), refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short), deaf (accepts, says nothing).
 """
 import argparse
 import random
@@ -73,6 +75,8 @@ class Peer:
         self.mute = False
         self.counts = {}
         self.connections = 0
+        self.queues = set()
+        self.generation = 1
 
     def say(self, *what):
         with self.lock:
@@ -98,6 +102,7 @@ class Connection:
         self.qid = None
         self.held = None
         self.sqhd = 0
+        self.again = 0
 
     def read(self, n):
         data = b""
@@ -138,6 +143,9 @@ class Connection:
             raise Gone()
         data = b""
         if pdo:
+            if kind in (4, 6) and pdo % (4 * (self.peer.args.cpda + 1)):
+                self.peer.say("unaligned", pdo)
+                raise Gone()
             self.read(pdo - hlen - (4 if flags & 1 else 0))
             data = self.read(plen - pdo - (4 if flags & 2 else 0))
             if flags & 2 and self.read(4) != crc32c(data):
@@ -176,6 +184,8 @@ class Connection:
         while asked < length or parts:
             while asked < length and len(parts) < 4:
                 part = min(step, length - asked)
+                if asked and self.peer.fault("r2t-more"):
+                    self.send(self.pdu(9, 0, struct.pack("<HHIII", cid, 1, asked, length - asked + 4, 0)))
                 self.send(self.pdu(9, 0, struct.pack("<HHIII", cid, len(parts) + 7, asked, part, 0)))
                 if self.peer.fault("r2t-twice"):
                     self.send(self.pdu(9, 0, struct.pack("<HHIII", cid, len(parts) + 7, asked, part, 0)))
@@ -218,6 +228,8 @@ class Connection:
         kind, good, n = fault.kind, self.answer_read(cid, data), len(data)
         head = struct.pack("<HHIII", cid, 0, 0, n, 0)
         if kind == "cut":
+            if peer.args.again: # once the next one has come, too
+                self.sock.recv(1, socket.MSG_PEEK)
             self.send(good[:int(fault.value)])
             raise Gone()
         if kind == "reset":
@@ -304,14 +316,17 @@ class Connection:
             if cntlid != (1 if qid else 0xFFFF):
                 return self.response(cid, 0x4182, 0x10010)
             self.qid = qid
+            if qid and qid in peer.queues:
+                self.again = peer.args.again
+            peer.queues.add(qid)
             if not qid:
                 peer.cc = 0
             peer.say("connect", qid, host)
             return self.response(cid, 0, 1)
         offset = struct.unpack_from("<I", sqe, 44)[0]
         if kind == 4:
-            value = {0: 1023 | 1 << 16 | 10 << 24 | 1 << 37, 8: 0x10400, 0x14: peer.cc,
-                     0x1C: (peer.cc & 1) | (8 if peer.cc & 0xC000 else 0)}.get(offset, 0)
+            value = {0: 1023 | 1 << 16 | peer.args.to << 24 | 1 << 37, 8: 0x10400, 0x14: peer.cc,
+                     0x1C: 0 if any(fault.kind == "unready" for fault in peer.faults) else (peer.cc & 1) | (8 if peer.cc & 0xC000 else 0)}.get(offset, 0)
             return self.response(cid, 0, value & 0xFFFFFFFF, value >> 32)
         if kind == 0 and offset == 0x14:
             peer.cc = struct.unpack_from("<I", sqe, 48)[0]
@@ -336,9 +351,25 @@ class Connection:
             out[128 + 2] = args.block.bit_length() - 1
         return bytes(out)
 
+    def discovery_log(self, at, n):
+        """A header and an entry, whose name has the generation."""
+        peer = self.peer
+        entry = bytearray(1024)
+        struct.pack_into("<BBB", entry, 0, 3, 1, 2)
+        entry[32:64], entry[256:512] = b"4420".ljust(32), f"nqn.2026-11.test:g{peer.generation}".encode().ljust(256, b"\0")
+        entry[512:768] = b"127.0.0.1".ljust(256)
+        log = struct.pack("<QQH", peer.generation, 1, 0).ljust(1024, b"\0") + bytes(entry)
+        if at == 0 and peer.args.changes:
+            peer.args.changes -= 1
+            peer.generation += 1
+        return log[at:at + n]
+
     def admin(self, sqe):
         peer = self.peer
         opcode, cid = sqe[0], struct.unpack_from("<H", sqe, 2)[0]
+        if opcode == 2 and sqe[40] == 0x70:
+            data = self.discovery_log(struct.unpack_from("<Q", sqe, 48)[0], struct.unpack_from("<I", sqe, 32)[0])
+            return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, len(data), 0), data) + self.response(cid)
         if opcode == 6:
             data = self.identify(sqe[40], struct.unpack_from("<I", sqe, 4)[0])
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, 4096, 0), data) + self.response(cid)
@@ -358,6 +389,19 @@ class Connection:
             return self.fabrics(sqe, data)
         return self.io(sqe, data) if self.qid else self.admin(sqe)
 
+    def check_again(self, opcode):
+        """The last of the commands that were sent again waits for its answer: nothing new comes before it."""
+        if not self.qid or not self.again or opcode == 0x7F:
+            return
+        self.again -= 1
+        if not self.again:
+            self.sock.settimeout(0.5)
+            try:
+                self.peer.say("early" if self.sock.recv(1, socket.MSG_PEEK) else "gone")
+            except TimeoutError:
+                self.peer.say("in order")
+            self.sock.settimeout(None)
+
     def run(self):
         self.late = []
         self.begin()
@@ -372,6 +416,7 @@ class Connection:
                 if kind != 4:
                     raise Gone()
             out = self.command(head, data)
+            self.check_again(head[0])
             if self.qid and self.peer.args.shuffle and self.held is None:
                 self.held = out
                 self.sock.settimeout(0.01)
@@ -414,6 +459,9 @@ def main():
     parser.add_argument("--r2t", type=int, default=8192)
     parser.add_argument("--cpda", type=int, default=0)
     parser.add_argument("--inside", type=int, default=4096)
+    parser.add_argument("--to", type=int, default=10)
+    parser.add_argument("--changes", type=int, default=0)
+    parser.add_argument("--again", type=int, default=0)
     parser.add_argument("--maxcmd", type=int, default=0)
     parser.add_argument("--mdts", type=int, default=5)
     parser.add_argument("--queues", type=int, default=64)

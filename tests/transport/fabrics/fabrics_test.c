@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -127,6 +128,7 @@ static void every_good_peer_keeps_the_data(void **state)
 		must(weir_storage_close(storage));
 		peer_end(&peer);
 		assert_int_equal(peer_printed(&peer, "connect 0"), 1);
+		assert_int_equal(peer_printed(&peer, "unaligned"), 0);
 	}
 }
 
@@ -168,6 +170,7 @@ static void a_fault_costs_a_connection_and_no_data(void **state)
 		{ "status=0x22", "", 1 },
 		{ "r2t-twice --inside 0", "", 2 },
 		{ "r2t-range --inside 0", "", 2 },
+		{ "r2t-more --inside 0 --r2t 4096", "", 2 },
 		{ "lost-write:skip=1", "", 2 },
 	};
 
@@ -189,6 +192,23 @@ static void a_fault_costs_a_connection_and_no_data(void **state)
 			fail_msg("%s: %u associations, not %u", troubles[i].peer,
 				 peer_printed(&peer, "connect 0"), troubles[i].connects);
 	}
+}
+
+/* Of three commands two are under way when the connection is lost. They are sent again, and the third one
+ * only when both of them are answered. */
+static void nothing_new_before_what_is_sent_again(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "cut=0 --maxcmd 2 --queues 1 --again 2"));
+	must(open_storage("", &storage));
+	must(weir_storage_read(storage, BYTES, found, BYTES));
+	assert_true(pristine(found, BYTES, BYTES));
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "connect 0"), 2);
+	assert_int_equal(peer_printed(&peer, "in order"), 1);
 }
 
 /* Success without all bytes is no success, and not worth another try either. */
@@ -338,6 +358,30 @@ static void whatever_cannot_be_opened_says_why(void **state)
 	}
 }
 
+/* It has CAP.TO to become ready, in units of 500 ms and one more: the sentence says how long that was. */
+static void a_controller_has_its_time_to_start(void **state)
+{
+	struct weir_storage *storage;
+	char said[512] = "";
+	FILE *file = tmpfile();
+	int before = dup(STDERR_FILENO);
+
+	(void)state;
+	assert_non_null(file);
+	assert_true(peer_start(&peer, "unready --to 1"));
+	fflush(stderr);
+	dup2(fileno(file), STDERR_FILENO);
+	assert_true(open_storage("", &storage) < 0);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	assert_true(pread(fileno(file), said, sizeof(said) - 1, 0) >= 0);
+	fclose(file);
+	peer_end(&peer);
+	if (!strstr(said, "did not finish its start within 1000 ms") &&
+	    !strstr(weir_last_error(), "did not finish its start within 1000 ms"))
+		fail_msg("%s; %s", said, weir_last_error());
+}
+
 static void addresses_are_read_strictly(void **state)
 {
 	static const char *const bad[] = {
@@ -427,6 +471,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_good_peer_keeps_the_data),
 		cmocka_unit_test(a_fault_costs_a_connection_and_no_data),
+		cmocka_unit_test(nothing_new_before_what_is_sent_again),
 		cmocka_unit_test(a_short_answer_is_an_error),
 		cmocka_unit_test(a_silent_command_is_recovered_from),
 		cmocka_unit_test(a_mute_controller_is_given_up),
@@ -434,6 +479,7 @@ int main(void)
 		cmocka_unit_test(a_smaller_namespace_is_not_gone_on_with),
 		cmocka_unit_test(another_namespace_is_not_gone_on_with),
 		cmocka_unit_test(whatever_cannot_be_opened_says_why),
+		cmocka_unit_test(a_controller_has_its_time_to_start),
 		cmocka_unit_test(addresses_are_read_strictly),
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(the_next_host_is_tried),
