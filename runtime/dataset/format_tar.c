@@ -121,14 +121,29 @@ static size_t stem_of(const char *name)
 	return dot ? (size_t)(dot - name) : strlen(name);
 }
 
-static int read_label(struct archive *archive, uint64_t bytes)
+/* -1: none. */
+static bool is_label(const char *text, uint32_t *label)
+{
+	char *end = NULL;
+	long long value = strtoll(text, &end, 10);
+
+	*label = value == -1 ? WEIR_DATASET_NO_LABEL : (uint32_t)value;
+	return end != text && !end[strspn(end, " \t\r\n")] && value >= -1 && value < WEIR_DATASET_NO_LABEL;
+}
+
+static int read_label(struct archive *archive, const char *name, uint64_t bytes)
 {
 	char text[LABEL_BYTES + 1];
 	int error = text_of(archive, bytes, text, sizeof(text));
 
 	if (error)
 		return error;
-	archive->stem_label = (uint32_t)strtoul(text, NULL, 10);
+	if (!is_label(text, &archive->stem_label))
+		return weir_fail(
+			EINVAL,
+			"dataset: the label '%.100s' of '%s' is \"%s\", and a label is a number below "
+			"%u; name the file otherwise if it is a sample",
+			name, archive->source->name, text, WEIR_DATASET_NO_LABEL);
 	for (size_t i = archive->stem_first; i < archive->list->count; i++)
 		archive->list->items[i].label = archive->stem_label;
 	return 0;
@@ -144,7 +159,7 @@ static int add_file(struct archive *archive, const char *name, uint64_t size)
 		archive->stem_label = WEIR_DATASET_NO_LABEL;
 	}
 	if (strcmp(name + stem, ".cls") == 0 && size <= LABEL_BYTES)
-		return read_label(archive, size);
+		return read_label(archive, name, size);
 	return weir_dataset_list_add(archive->list, name, archive->at, size, archive->stem_label);
 }
 

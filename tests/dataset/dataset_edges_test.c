@@ -185,6 +185,45 @@ static void test_archive_without_padding(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A label is a number, with or without the end of its line; a word is none, and not class 0. */
+static void test_labels(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t label;
+		bool good;
+	} labels[] = {
+		{ "7", 7, true },           { "7\\n", 7, true }, { "4294967294", UINT32_MAX - 1, true },
+		{ "-1", UINT32_MAX, true }, { "cat", 0, false }, { "", 0, false },
+		{ "7 cats", 0, false },     { "-2", 0, false },  { "4294967295", 0, false },
+	};
+	struct weir_dataset_sample sample = { .size = sizeof(sample) };
+	struct weir_dataset *dataset;
+	char command[400];
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+		int error;
+
+		snprintf(command, sizeof(command),
+			 "cd %s && printf sample >s.bin && printf -- '%s' >s.cls && tar -cf records s.bin s.cls",
+			 folder, labels[i].text);
+		assert_int_equal(system(command), 0);
+		open_records("");
+		error = weir_dataset_index(storage, manifest_path, NULL);
+		if (labels[i].good) {
+			must(error);
+			must(mount(&dataset));
+			must(weir_dataset_sample(dataset, 0, &sample));
+			assert_int_equal(sample.label, labels[i].label);
+			must(weir_dataset_unmount(dataset));
+		} else {
+			refused(error, -EINVAL, "the label 's.cls'", "a number below 4294967295");
+		}
+		must(weir_storage_close(storage));
+	}
+}
+
 static uint32_t masked_crc(unsigned char *data, int bytes)
 {
 	uint32_t crc = ~crc32_iscsi(data, bytes, UINT32_MAX);
@@ -272,6 +311,7 @@ int main(void)
 		cmocka_unit_test(test_archive_without_padding),
 		cmocka_unit_test(test_cut_tfrecord),
 		cmocka_unit_test(test_first_of_two_errors),
+		cmocka_unit_test(test_labels),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
