@@ -175,6 +175,16 @@ class Connection:
         self.send(out)
         self.hdgst, self.ddgst = bool(dgst & 1), bool(dgst & 2)
 
+    def ask_more(self, cid, at, length):
+        """More than is left: no data is to come of it."""
+        self.send(self.pdu(9, 0, struct.pack("<HHIII", cid, 1, at, length, 0)))
+        while True:
+            kind, _, head, _ = self.read_pdu()
+            if kind == 6 and struct.unpack("<HHIII", head)[2] >= at:
+                self.peer.say("overrun")
+            if kind != 6 or struct.unpack("<HHIII", head)[2] >= at:
+                raise Gone()
+
     def take_data(self, cid, length):
         """All of a command's data by R2Ts, several at a time."""
         data, asked, parts = bytearray(length), 0, []
@@ -185,7 +195,7 @@ class Connection:
             while asked < length and len(parts) < 4:
                 part = min(step, length - asked)
                 if asked and self.peer.fault("r2t-more"):
-                    self.send(self.pdu(9, 0, struct.pack("<HHIII", cid, 1, asked, length - asked + 4, 0)))
+                    self.ask_more(cid, asked, length - asked + 4)
                 self.send(self.pdu(9, 0, struct.pack("<HHIII", cid, len(parts) + 7, asked, part, 0)))
                 if self.peer.fault("r2t-twice"):
                     self.send(self.pdu(9, 0, struct.pack("<HHIII", cid, len(parts) + 7, asked, part, 0)))

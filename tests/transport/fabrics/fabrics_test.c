@@ -186,6 +186,7 @@ static void a_fault_costs_a_connection_and_no_data(void **state)
 		must(weir_storage_close(storage));
 		peer_end(&peer);
 		assert_int_equal(peer_printed(&peer, "broke"), 0);
+		assert_int_equal(peer_printed(&peer, "overrun"), 0);
 		if (!peer_printed(&peer, "fault"))
 			fail_msg("%s: did not happen", troubles[i].peer);
 		if (troubles[i].connects && peer_printed(&peer, "connect 0") != troubles[i].connects)
