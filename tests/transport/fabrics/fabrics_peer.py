@@ -182,7 +182,8 @@ class Connection:
             kind, _, head, _ = self.read_pdu()
             if kind == 6 and struct.unpack("<HHIII", head)[2] >= at:
                 self.peer.say("overrun")
-            if kind != 6 or struct.unpack("<HHIII", head)[2] >= at:
+                raise Gone()
+            if kind not in (4, 6): # other commands, and what was asked for before
                 raise Gone()
 
     def take_data(self, cid, length):
