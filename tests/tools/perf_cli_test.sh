@@ -293,7 +293,7 @@ refuses 2 "NAME:VALUE" virt:1M --sweep=iodepth
 refuses 2 "its name is one of bs iodepth" virt:1M --sweep=backend:cpu
 refuses 2 '--iodepth does not take "0"' virt:1M --sweep=iodepth:4,0
 refuses 2 "values have commas between" virt:1M --sweep=iodepth:4,,8
-refuses 2 "--sweep: 65 values; 64 at most" virt:1M --sweep=iodepth:$(seq -s, 65)
+refuses 2 "--sweep: 65 values; 64 at most" virt:1M "${short[@]}" --sweep=iodepth:$(seq -s, 65)
 finish "a sweep, and values that are none"
 
 tool_path=/nowhere
