@@ -206,7 +206,8 @@ static void test_labels(void **state)
 		int error;
 
 		snprintf(command, sizeof(command),
-			 "cd %s && printf sample >s.bin && printf -- '%s' >s.cls && tar -cf records s.bin s.cls",
+			 "cd %s && printf sample >s.bin && printf -- '%s' >s.cls && tar -cf records s.bin "
+			 "s.cls",
 			 folder, labels[i].text);
 		assert_int_equal(system(command), 0);
 		open_records("");
