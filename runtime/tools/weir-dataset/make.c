@@ -61,11 +61,12 @@ static bool put(const struct tool *tool, FILE *to, uint64_t i, const unsigned ch
 
 	if (strcmp(tool->as, "folder") == 0) {
 		FILE *file = open_sample(tool, class, i);
+		bool good;
 
 		if (!file)
 			return false;
-		fwrite(data, 1, bytes, file);
-		return fclose(file) == 0;
+		good = fwrite(data, 1, bytes, file) == bytes;
+		return fclose(file) == 0 && good;
 	}
 	if (strcmp(tool->as, "tar") == 0) {
 		snprintf(name, sizeof(name), "%09" PRIu64 ".bin", i);
@@ -86,6 +87,9 @@ int tool_make(struct tool *tool)
 	static const unsigned char end[2 * BLOCK];
 	FILE *to = NULL;
 
+	if (!data)
+		return tool_complain("no memory for a sample of %" PRIu64 " bytes; give smaller --bytes",
+				     tool->most_bytes);
 	if (!folder && strcmp(tool->as, "tar") != 0 && strcmp(tool->as, "records") != 0)
 		return free(data), tool_complain("--as %s: there are folder, tar and records", tool->as);
 	if (strcmp(tool->as, "records") == 0 && tool->least_bytes != tool->most_bytes)
@@ -93,7 +97,7 @@ int tool_make(struct tool *tool)
 	if (folder ? mkdir(tool->operands[0], 0777) != 0 && errno != EEXIST
 		   : !(to = fopen(tool->operands[0], "w")))
 		return free(data), tool_complain("cannot make %s: %s", tool->operands[0], strerror(errno));
-	for (uint64_t i = 0; i < tool->samples && good && data; i++) {
+	for (uint64_t i = 0; i < tool->samples && good; i++) {
 		uint64_t bytes = tool->least_bytes +
 				 weir_mix_next(&state) % (tool->most_bytes - tool->least_bytes + 1);
 
