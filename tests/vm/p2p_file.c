@@ -337,7 +337,7 @@ static unsigned count_calls(pid_t child)
 	return stops / 2 - 1; /* each call stops twice; the second signal is one */
 }
 
-static unsigned calls_of(char **argv, bool attach, size_t bytes)
+static unsigned calls_of(char **argv, bool attach)
 {
 	pid_t child;
 	int status;
@@ -351,14 +351,14 @@ static unsigned calls_of(char **argv, bool attach, size_t bytes)
 		begin(&fixture, argv[0], argv[1], O_DIRECT);
 		if (attach)
 			must(weir_file_attach(fixture.context, fixture.file));
-		must(weir_file_read(fixture.memory, fixture.file, bytes, 0, 0));
+		must(weir_file_read(fixture.memory, fixture.file, 2 * BLOCK, 0, 0));
 		fflush(stdout);
 		ptrace(PTRACE_TRACEME, 0, 0, 0);
 		raise(SIGSTOP);
 		own = getpid();
 		kill(own, SIGUSR1);
 		for (int i = 0; i < ROUNDS; i++)
-			must(weir_file_read(fixture.memory, fixture.file, bytes, i * BLOCK,
+			must(weir_file_read(fixture.memory, fixture.file, 2 * BLOCK, i * BLOCK,
 					    (size_t)i * BLOCK));
 		kill(own, SIGUSR1);
 		_exit(0);
@@ -369,9 +369,22 @@ static unsigned calls_of(char **argv, bool attach, size_t bytes)
 	return count_calls(child);
 }
 
+/* Of three times: the kernel may begin a call again, which counts twice then. */
+static unsigned least_calls_of(char **argv, bool attach)
+{
+	unsigned least = calls_of(argv, attach);
+
+	for (int i = 0; i < 2; i++) {
+		unsigned calls = calls_of(argv, attach);
+
+		least = calls < least ? calls : least;
+	}
+	return least;
+}
+
 static int do_calls(char **argv)
 {
-	unsigned plain = calls_of(argv, false, 2 * BLOCK), attached = calls_of(argv, true, 2 * BLOCK);
+	unsigned plain = least_calls_of(argv, false), attached = least_calls_of(argv, true);
 
 	printf("system calls of %d reads: %u; of a file that is attached: %u\n", ROUNDS, plain, attached);
 	return 0;
