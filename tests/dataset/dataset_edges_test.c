@@ -1,59 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Edges of datasets: files that end early, manifests that do not fit, reads behind the end and of bad blocks.
  */
-#include "dataset_rig.h"
+#include "dataset_records.h"
 
 #include <isa-l/crc.h>
 #include <sys/syscall.h>
 
 #include "manifest.h"
 
-enum { RECORD = 1000, RECORDS = 400 };
-
-static char folder[] = "/tmp/weir-dataset-edges-XXXXXX", path[64], manifest_path[64];
-static struct weir_context *context;
-static struct weir_storage *storage;
 static unsigned synced; /* files, before the manifest had its name */
 
 int fsync(int file)
 {
 	synced += access(manifest_path, F_OK) != 0;
 	return (int)syscall(SYS_fsync, file);
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	if (!mkdtemp(folder))
-		return -1;
-	snprintf(path, sizeof(path), "%s/records", folder);
-	snprintf(manifest_path, sizeof(manifest_path), "%s/records.weir", folder);
-	return weir_context_open("cpu", NULL, &context);
-}
-
-static int tear_down(void **state)
-{
-	char command[300];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -rf %s", folder);
-	return weir_context_close(context) | (system(command) != 0);
-}
-
-static void open_records(const char *keys)
-{
-	char uri[300];
-
-	snprintf(uri, sizeof(uri), "file:%s%s", path, keys);
-	must(weir_storage_open(context, uri, NULL, &storage));
-}
-
-/* Records and their manifest as they should be, and the storage open. */
-static void fresh(void)
-{
-	rig_records(path, RECORDS, RECORD);
-	open_records("");
-	must(weir_dataset_index(storage, manifest_path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
 }
 
 static int mount(struct weir_dataset **dataset)
