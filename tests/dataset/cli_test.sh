@@ -70,19 +70,20 @@ verdict $? "bench says that a cache is too small"
 "$tool" verify "file:$folder/one" 2>&1 | grep -q 'name all storages'
 verdict $? "half of the storages are refused"
 "$tool" make "$folder/large" --as records --samples 400 --bytes 1M && truncate -s 450M "$folder/target"
+target="file:$folder/target?timeout_ms=600000" # what is written is long, and the disk may be others', too
 # Upload until the storage has a header, then a signal; the STATUS that the upload ends with if it was under way: interrupt SIGNAL STATUS
 interrupt() {
   dd if=/dev/zero of="$folder/target" bs=4096 count=1 conv=notrunc status=none
-  "$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M 2>"$folder/err" &
+  "$tool" upload "$folder/large" "$target" --format fixed:1M 2>"$folder/err" &
   upload=$!
   while kill -0 $upload 2>/dev/null && ! head -c 8 "$folder/target" | grep -q WDAT; do sleep 0.01; done
   kill -"$1" $upload
   wait $upload 2>/dev/null
-  [ $? != "$2" ] || "$tool" verify "file:$folder/target" 2>&1 | grep -q 'was interrupted after'
+  [ $? != "$2" ] || "$tool" verify "$target" 2>&1 | grep -q 'was interrupted after'
 }
 completes() {
-  "$tool" upload "$folder/large" "file:$folder/target" --format fixed:1M && "$tool" verify "file:$folder/target" | grep -q '^400 samples' &&
-    cmp <("$tool" info "file:$folder/target" | grep samples) <(echo "samples         400")
+  "$tool" upload "$folder/large" "$target" --format fixed:1M && "$tool" verify "$target" | grep -q '^400 samples' &&
+    cmp <("$tool" info "$target" | grep samples) <(echo "samples         400")
 }
 interrupt INT 1 && completes
 verdict $? "an upload that is interrupted is not mounted, and the next one completes it"
