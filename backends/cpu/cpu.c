@@ -352,7 +352,7 @@ static void cpu_properties(struct weir_backend *base, struct weir_backend_proper
 	out->wave_lanes = backend->width;
 	out->workers = backend->worker_count;
 	out->block_lanes = UINT32_MAX;
-	out->shared_memory = true;
+	out->shared_memory = out->host_rings = true;
 	cpu_memory(&out->memory_bytes, &out->memory_free_bytes);
 	if (backend->memory)
 		weir_mapped_room(backend->memory, &out->memory_bytes, &out->memory_free_bytes);

@@ -42,6 +42,8 @@ struct cpu_backend;
  * struct cpu_worker - a thread and the lanes it keeps started
  * @waves: struct cpu_wave[wave_count]; a wave's lanes are reused for the next one
  * @polls: the fewest of the lanes that polled in the last pass
+ * @vain_ns: since when all lanes poll in vain; 0: they do not, or nobody knows yet
+ * @sleepers: some of those that the lanes wait for sleep, and do not poll
  * @stacks: one mapping for all lanes' stacks
  */
 struct cpu_worker {
@@ -54,6 +56,8 @@ struct cpu_worker {
 	struct cpu_lane *lanes;
 	u32 wave_count;
 	u32 polls;
+	u64 vain_ns;
+	bool sleepers;
 	char *stacks;
 	size_t stacks_bytes;
 	struct cpu_launch *launch;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,18 @@
 #include <unistd.h>
 
 #include "../../runtime/backend/error.h"
+#include "../../runtime/backend/posted.h"
 #include "cpu.h"
 
 /* Kernels a lane runs back to back before waiting lanes get a turn. */
 enum { LANES_IN_A_ROW = 64 };
+
+enum {
+	VAIN_POLLS = 2,            /* of all lanes, at least, before their worker sleeps */
+	SPIN_NS = 200 * 1000,      /* for so long it polls before, unless it is in the way */
+	SLEEP_NS = 50 * 1000,      /* then, unless somebody posts */
+	SHORT_YIELD_NS = 3 * 1000, /* in which nobody else can have had the core */
+};
 
 static struct cpu_worker *worker_of(const struct cpu_lane *lane)
 {
@@ -49,7 +58,8 @@ static bool take_wave(struct cpu_worker *worker, struct cpu_wave *wave)
 static void wave_ended(struct cpu_launch *launch)
 {
 	/* release: what the kernel wrote, before the host's weir_sync() sees zero */
-	atomic_fetch_sub_explicit(&launch->waves_left, 1, memory_order_release);
+	if (atomic_fetch_sub_explicit(&launch->waves_left, 1, memory_order_release) == 1)
+		weir_posted(); /* other workers may sleep, with no lanes */
 }
 
 /* What the host wrote before the launch is seen; what the kernel writes, after it. */
@@ -109,20 +119,73 @@ static u32 pass(struct cpu_worker *worker, u32 *started)
 	return changes;
 }
 
+/* Give the core away. Return: whether somebody took it. */
+static bool yield(u64 *now_ns)
+{
+	u64 begin = weir_cpu_clock_ns();
+
+	sched_yield();
+	*now_ns = weir_cpu_clock_ns();
+	return *now_ns - begin > SHORT_YIELD_NS;
+}
+
+static bool is_over(struct cpu_launch *launch)
+{
+	/* acquire: what other workers' lanes wrote, before this worker says that it is done */
+	return atomic_load_explicit(&launch->waves_left, memory_order_acquire) == 0;
+}
+
+/* Sleep until controllers have something for the lanes, if there are any: they poll once more before. */
+static void sleep_until_posted(struct cpu_worker *worker, u32 *started)
+{
+	u32 number = weir_posted_begin(), polls = worker->polls;
+
+	if (pass(worker, started) == 0 && (worker->polls > polls || worker->polls == UINT32_MAX) &&
+	    !is_over(worker->launch))
+		weir_posted_wait(number, polls < WEIR_RELAX_AWAKE ? SLEEP_NS : WEIR_RELAX_NS(polls));
+	weir_posted_end();
+}
+
+/* Is there a controller whose threads sleep until they are woken? Else all of them poll. */
+static bool served_by_sleepers(void)
+{
+	u32 sleepers = 0;
+
+	for (unsigned i = 0; i < WEIR_CPU_PAGES; i++) /* relaxed: a storage that comes later counts later */
+		sleepers |= __atomic_load_n(&weir_cpu_pages[i].sleepers, __ATOMIC_RELAXED);
+	return sleepers != 0;
+}
+
+/*
+ * Everybody polls: let others run. While nobody else wants the core, polling is the fastest way to see what
+ * comes, and so it is as long as controllers poll, too. Those that do not should not wait for a core behind
+ * somebody who polls.
+ */
+static void rest(struct cpu_worker *worker, u32 *started)
+{
+	u64 now_ns;
+	bool shared = yield(&now_ns);
+
+	if (worker->polls == 0 || !worker->vain_ns)
+		worker->vain_ns = now_ns;
+	if (worker->polls >= VAIN_POLLS &&
+	    ((shared && worker->sleepers) || now_ns - worker->vain_ns > SPIN_NS))
+		sleep_until_posted(worker, started);
+}
+
 void cpu_worker_run(struct cpu_worker *worker, struct cpu_launch *launch)
 {
-	u32 started = 0, vain = 0;
+	u32 started = 0;
 
 	worker->launch = launch;
+	worker->vain_ns = 0;
+	worker->sleepers = served_by_sleepers();
 	weir_fiber_hook_meet(&launch->next_wave);
-	while (atomic_load_explicit(&launch->waves_left, memory_order_acquire) != 0) {
-		if (pass(worker, &started) != 0) {
-			vain = 0;
-			continue;
-		}
-		cpu_rest(vain < worker->polls ? vain
-					      : worker->polls); /* everybody polls: let the controller run */
-		vain++;
+	while (!is_over(launch)) {
+		if (pass(worker, &started) != 0)
+			worker->vain_ns = 0;
+		else
+			rest(worker, &started);
 	}
 	weir_fiber_hook_part(&launch->waves_left);
 }

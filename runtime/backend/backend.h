@@ -47,6 +47,7 @@ struct weir_ability {
  * A backend leaves at 0 what it does not know; @numa_node comes as -1, and as that is asked of the system by
  * the address. Of its own:
  * @shared_memory: host threads reach WEIR_MEMORY_DEVICE too
+ * @host_rings: lanes ring doorbells on the host, which wakes who sleeps behind them (transport/sleeper.h)
  * @peer_memory: WEIR_MEMORY_DEVICE is what another device has, mapped (a BAR): an IOMMU that maps it is not
  * told when it goes, so that storages ask before they have controllers reach it
  * @window: that is a window of the kernel module weir_p2p, as long as the backend is open; NULL: not so
@@ -61,6 +62,7 @@ struct weir_backend_properties {
 	uint32_t workers;
 	uint32_t block_lanes;
 	bool shared_memory;
+	bool host_rings;
 	bool peer_memory;
 	const struct weir_window *window;
 	bool copies_while_running;

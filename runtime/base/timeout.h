@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 enum { WEIR_TIMEOUT_POLLS = 4 };
 
@@ -40,6 +41,19 @@ static inline bool weir_timeout_left(struct weir_timeout *timeout, uint64_t now_
 		return false;
 	timeout->left_ns -= passed;
 	return true;
+}
+
+/** weir_timeout_to_join() - @ms from now, as pthread_timedjoin_np() has it */
+static inline struct timespec weir_timeout_to_join(unsigned ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += (long)(ms % 1000) * 1000000L;
+	until.tv_sec += until.tv_nsec / 1000000000L;
+	until.tv_nsec %= 1000000000L;
+	return until;
 }
 
 #endif

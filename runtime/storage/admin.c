@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <weir/port.h>
+
 #include "../backend/error.h"
 #include "../base/losses.h"
 #include "../base/timeout.h"
@@ -74,10 +76,7 @@ static void ring(struct weir_admin *admin, unsigned doorbell, unsigned value)
 	if (admin->shadow)
 		__atomic_store_n((uint32_t *)(admin->shadow + doorbell * admin->transport->doorbell_bytes),
 				 value, __ATOMIC_RELEASE);
-	/* admin.A0: the entry before its doorbell */
-	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
-	if (admin->transport->ops->wake)
-		admin->transport->ops->wake(admin->transport);
+	weir_mmio_store_u32(address, value); /* admin.A0: release: the entry before its doorbell */
 }
 
 static void submit(struct weir_admin *admin, const struct nvme_sqe *sqe)

@@ -13,15 +13,12 @@
 
 #include "../device/context.h"
 #include "../backend/error.h"
+#include "../base/idle.h"
 #include "../recovery/tracker.h"
 
 enum {
 	SPINS = 100,   /* idle scans with a pause of the core */
 	YIELDS = 1000, /* then with a yield; then with sleeps */
-	LEAST_PAUSE_NS = 1000,
-	MOST_PAUSE_NS = 1000 * 1000,
-	SHARED_PAUSE_NS = 20 * 1000, /* a core wakes up so rarely, whatever the number of threads */
-	IDLE_PER_PAUSE = 64,         /* a sleep adds no more than this part to what nobody rang before it */
 	WHY_BYTES = 256,
 };
 
@@ -56,18 +53,6 @@ struct weir_doorbells {
 	char why[WHY_BYTES];
 };
 
-uint64_t weir_doorbells_pause_ns(uint64_t idle_ns)
-{
-	uint64_t ns = idle_ns / IDLE_PER_PAUSE;
-
-	return ns < LEAST_PAUSE_NS ? LEAST_PAUSE_NS : ns > MOST_PAUSE_NS ? MOST_PAUSE_NS : ns;
-}
-
-uint64_t weir_doorbells_least_pause_ns(uint64_t threads, unsigned cores)
-{
-	return threads * 2 <= cores ? 0 : SHARED_PAUSE_NS * threads / cores;
-}
-
 /* Forward what lanes have rung. Return: how many words had changed. */
 static unsigned scan(struct weir_doorbells *doorbells)
 {
@@ -99,8 +84,7 @@ static void rest(unsigned scans, uint64_t *since_ns)
 	} else {
 		now = weir_tracker_now_ns();
 		*since_ns = *since_ns ? *since_ns : now;
-		nanosleep(&(struct timespec){ .tv_nsec = (long)weir_doorbells_pause_ns(now - *since_ns) },
-			  NULL);
+		nanosleep(&(struct timespec){ .tv_nsec = (long)weir_idle_pause_ns(now - *since_ns) }, NULL);
 	}
 }
 

@@ -57,15 +57,6 @@ uint64_t weir_doorbells_rings(const struct weir_storage *storage);
 /** weir_doorbells_end() - lanes ring no more: end the thread, and take the registers back from the device */
 void weir_doorbells_end(struct weir_storage *storage);
 
-/** weir_doorbells_pause_ns() - how long the thread sleeps after @idle_ns without a ring: never long beside
- * that, 1 ms at most */
-uint64_t weir_doorbells_pause_ns(uint64_t idle_ns);
-
-/** weir_doorbells_least_pause_ns() - the least that each of @threads threads sleeps that poll for rings on
- * @cores cores: 0 as long as they are half as many as cores; beyond that, so long that the cores are not busy
- * with their waking up alone */
-uint64_t weir_doorbells_least_pause_ns(uint64_t threads, unsigned cores);
-
 /** weir_doorbells_path() - who rings, for people: "" where lanes do by the host's mapping */
 const char *weir_doorbells_path(const struct weir_storage *storage);
 

@@ -130,12 +130,15 @@ static uint64_t lent_at_most(void)
 static int open_transport(struct weir_storage *storage, struct weir_storage_options *options)
 {
 	struct weir_uri uri;
+	struct weir_backend *backend = storage->context->backend;
+	struct weir_backend_properties properties = { .wave_lanes = 0 };
 	struct weir_lender lender = { .lend = lend, .of = storage, .most = lent_at_most() };
 	void *doorbells = NULL;
 	int error = weir_uri_parse(storage->uri, &uri);
 
 	if (error)
 		return error;
+	backend->ops->properties(backend, &properties);
 	error = take_answer_time(storage, &uri, options);
 	if (!error)
 		error = take_retries(&uri, options);
@@ -152,6 +155,7 @@ static int open_transport(struct weir_storage *storage, struct weir_storage_opti
 								 !storage->context->shared_memory,
 						  .window = storage->context->window,
 						  .doorbells = doorbells,
+						  .host_rings = properties.host_rings,
 						  .read_only = options->read_only,
 						  .queues = options->queues,
 						  .depth = options->depth,

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../backend/error.h"
+#include "../base/timeout.h"
 #include "events.h"
 #include "parts.h"
 
@@ -456,13 +457,8 @@ static void announce(struct weir_target *target, unsigned how)
 
 void weir_target_stop(struct weir_target *target, unsigned ms)
 {
-	struct timespec until;
+	struct timespec until = weir_timeout_to_join(ms);
 
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
 	announce(target, 1);
 	for (unsigned i = 0; i < target->threads; i++)
 		if (target->servers[i].started &&

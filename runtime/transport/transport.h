@@ -47,7 +47,8 @@ struct weir_transport_stats {
  * @front_threads: see @front
  * @engine: volumes are in front of it (engine/engine.h), as if its URI said engine=on
  * @manager: of the engine's options, or NULL
- * @wakes: whoever rings a submission queue's doorbell calls @wake of the transport, where it has that
+ * @host_rings: all doorbells are rung by weir_mmio_store_u32() on the host, which wakes who sleeps behind
+ * them (sleeper.h)
  * @lender: memory that lanes read, for the medium of virt: (medium/medium.h); NULL: there is none
  * @pulls: lanes move the data of a controller on the host, unless the URI says mover=direct
  */
@@ -64,7 +65,7 @@ struct weir_transport_request {
 	unsigned front_threads;
 	bool engine;
 	const char *manager;
-	bool wakes;
+	bool host_rings;
 	const struct weir_lender *lender;
 	bool pulls;
 };
@@ -93,7 +94,6 @@ struct weir_rings {
  * @wanted: asked before @give_way by the same thread: the system wants it back. NULL: never
  * @halt: the controller has failed, or is gone: keep it from memory, for good, within a few seconds. 0: it
  * does not touch any more; or a negative errno with a sentence. NULL: there is no way to
- * @wake: a doorbell was rung by the host; any thread. NULL: it sees that by itself
  * @places: lanes move the data, and its medium lies in memory of the request's lender: reads leave their data
  * there from now on, and say where (weir_virtual_answer_places()). Return: whether they do. NULL: never
  * @path: how it reaches the bytes just now, for people; valid while it is open
@@ -139,7 +139,6 @@ struct weir_transport_ops {
 	bool (*wanted)(struct weir_transport *transport);
 	void (*give_way)(struct weir_transport *transport);
 	int (*halt)(struct weir_transport *transport);
-	void (*wake)(struct weir_transport *transport);
 	bool (*places)(struct weir_transport *transport);
 	const char *(*path)(struct weir_transport *transport);
 	void (*close)(struct weir_transport *transport);

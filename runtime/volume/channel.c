@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/port.h>
+
 #include "../backend/error.h"
 #include "../storage/admin.h"
 #include "../transport/virtual/virtual.h"
@@ -58,7 +60,7 @@ static void ring_doorbell(const struct ring_channel *ring, unsigned index, unsig
 
 	/* doorbell.D1, doorbell.D2: pair with the transport's loads: entries come before the tail, and are
 	 * read before the head */
-	__atomic_store_n((uint32_t *)(uintptr_t)address, value, __ATOMIC_RELEASE);
+	weir_mmio_store_u32(address, value);
 }
 
 static bool ring_submit(struct weir_channel *channel, const struct nvme_sqe *sqe, void *argument)
@@ -75,8 +77,6 @@ static bool ring_submit(struct weir_channel *channel, const struct nvme_sqe *sqe
 	slot->cdw0 = (sqe->cdw0 & 0xffff) | (u32)cid << 16;
 	ring->tail = (ring->tail + 1) % ring->entries;
 	ring_doorbell(ring, 2 * QUEUE, ring->tail);
-	if (ring->transport->ops->wake)
-		ring->transport->ops->wake(ring->transport);
 	return true;
 }
 
@@ -179,7 +179,7 @@ static int open_transport(struct ring_channel *ring, const char *text)
 								      .dma = ring->dma,
 								      .doorbells = ring->doorbells,
 								      .queues = QUEUE,
-								      .wakes = true,
+								      .host_rings = true,
 								      .depth = ENTRIES },
 				    &ring->transport);
 	weir_uri_release(&uri);

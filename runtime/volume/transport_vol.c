@@ -104,6 +104,7 @@ int weir_volume_open(struct weir_transport_request *request, struct weir_transpo
 	uint64_t lanes = 0;
 	int error = take_keys(request, &soft, &keys, &lanes);
 
+	soft.woken = lanes && request->host_rings; /* it has little to do */
 	if (!error)
 		error = weir_volume_medium_open(&keys, (unsigned)soft.threads, NULL, &medium);
 	if (error)

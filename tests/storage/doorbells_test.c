@@ -14,6 +14,7 @@
 #include "../../runtime/device/context.h"
 #include "storage/doorbells.h"
 #include "backend/error.h"
+#include "base/idle.h"
 
 /* Two pages as a controller has them, and the other two words. */
 static _Alignas(4096) u32 pages[2][NVME_PAGE_BYTES / 4];
@@ -93,7 +94,7 @@ static uint64_t polls_in(uint64_t ns)
 	uint64_t polls = 0, pause;
 
 	for (uint64_t idle = 0; idle < ns; idle += pause) {
-		pause = weir_doorbells_pause_ns(idle);
+		pause = weir_idle_pause_ns(idle);
 		assert_in_range(pause, 1, 1000000);
 		assert_true(pause <= 1000 || pause <= idle / 64);
 		polls++;
@@ -106,23 +107,6 @@ static void test_the_thread_sleeps(void **state)
 	(void)state;
 	assert_true(polls_in(1000000000u) < 2000);
 	assert_true(polls_in(100 * (uint64_t)1000000000u) < 101000);
-}
-
-/* Many threads on few cores: a core wakes up 50,000 times a second at most, and a thread beside it that has
- * work runs. */
-static void test_many_threads_sleep_longer(void **state)
-{
-	(void)state;
-	for (uint64_t threads = 1; threads <= 128; threads++) {
-		for (unsigned cores = 1; cores <= 256; cores++) {
-			uint64_t pause = weir_doorbells_least_pause_ns(threads, cores);
-
-			if (2 * threads <= cores)
-				assert_int_equal(pause, 0);
-			else
-				assert_in_range(pause * cores, 20000 * threads - cores, 20000 * threads);
-		}
-	}
 }
 
 /** struct fake - a backend that maps registers, or cannot */
@@ -326,7 +310,6 @@ int main(void)
 		cmocka_unit_test(test_shadows),
 		cmocka_unit_test(test_a_new_pair_begins_at_nothing),
 		cmocka_unit_test(test_the_thread_sleeps),
-		cmocka_unit_test(test_many_threads_sleep_longer),
 		cmocka_unit_test(test_lanes_ring_mapped_registers),
 		cmocka_unit_test(test_a_thread_rings_where_mapping_is_refused),
 		cmocka_unit_test(test_a_thread_rings_if_asked_for),

@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include <weir/weir.h>
 
 #include "target/target.h"
+#include "transport/sleeper.h"
 #include "transport/transport.h"
 #include "volume/channel.h"
 
@@ -26,40 +28,33 @@ enum { COMMANDS = 600, MEMORY_BYTES = 1 << 16 };
 int __real_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 int __wrap_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 
-/* The transport's functions, of which wake is counted; @csts: what its CSTS reads as, unless 0 */
+/* The transport's functions; @csts: what its CSTS reads as, unless 0; @sleeper: wakes with its mover */
 static struct {
 	struct weir_transport_ops ops;
-	void (*wake)(struct weir_transport *transport);
 	uint32_t (*read32)(struct weir_transport *transport, uint32_t offset);
-	unsigned wakes;
+	struct weir_sleeper sleeper;
 	uint32_t csts;
-} counted;
-
-static void count_wake(struct weir_transport *transport)
-{
-	counted.wakes++;
-	counted.wake(transport);
-}
+} channel_end;
 
 static uint32_t read32(struct weir_transport *transport, uint32_t offset)
 {
-	return counted.csts && offset == NVME_REGISTER_CSTS ? counted.csts
-							    : counted.read32(transport, offset);
+	return channel_end.csts && offset == NVME_REGISTER_CSTS ? channel_end.csts
+								: channel_end.read32(transport, offset);
 }
 
-/* The linker leads the channel's call here, and the target's, which asks for no wakes. */
+/* The linker leads the channel's call here, and the target's, whose doorbells nobody rings. */
 int __wrap_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	int error = __real_weir_transport_open(request, out);
 
-	if (error || !request->wakes)
+	if (error || !request->host_rings)
 		return error;
-	counted.ops = *(*out)->ops;
-	counted.wake = counted.ops.wake;
-	counted.ops.wake = count_wake;
-	counted.read32 = counted.ops.read32;
-	counted.ops.read32 = read32;
-	(*out)->ops = &counted.ops;
+	assert_int_equal(weir_sleeper_open(&channel_end.sleeper), 0);
+	weir_sleeper_attach(&channel_end.sleeper, request->doorbells, 4096);
+	channel_end.ops = *(*out)->ops;
+	channel_end.read32 = channel_end.ops.read32;
+	channel_end.ops.read32 = read32;
+	(*out)->ops = &channel_end.ops;
 	return 0;
 }
 
@@ -110,16 +105,20 @@ static void every_command_wakes_the_sender(void **state)
 	(void)state;
 	for (unsigned i = 0; i < COMMANDS; i++) {
 		const struct nvme_sqe flush = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = 1 };
-		unsigned wakes = counted.wakes;
+		uint64_t woken = 0;
 		u32 status = ~0u;
 
+		weir_sleeper_begin(&channel_end.sleeper);
 		assert_true(channel->ops->submit(channel, &flush, &status));
-		assert_int_equal(counted.wakes, wakes + 1);
+		weir_sleeper_end(&channel_end.sleeper);
+		assert_int_equal(read(channel_end.sleeper.file, &woken, sizeof(woken)), sizeof(woken));
+		assert_int_equal(woken, 1);
 		while (channel->ops->poll(channel, note) == 0)
 			assert_false(channel->ops->lost(channel));
 		assert_int_equal(status, 0);
 	}
 	channel->ops->close(channel);
+	weir_sleeper_close(&channel_end.sleeper);
 	free(memory);
 	weir_target_stop(target, 10000);
 	weir_target_destroy(target);
@@ -146,11 +145,12 @@ static void is_lost_with_its_controller(void **state)
 	(void)state;
 	assert_false(channel->ops->lost(channel));
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		counted.csts = cases[i].csts;
+		channel_end.csts = cases[i].csts;
 		assert_int_equal(channel->ops->lost(channel), cases[i].lost);
 	}
-	counted.csts = 0;
+	channel_end.csts = 0;
 	channel->ops->close(channel);
+	weir_sleeper_close(&channel_end.sleeper);
 	free(memory);
 	weir_target_stop(target, 10000);
 	weir_target_destroy(target);

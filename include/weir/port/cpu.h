@@ -41,6 +41,21 @@ struct weir_cpu_lane {
 
 WEIR_CPU_API __thread struct weir_cpu_lane *weir_cpu_self;
 
+enum { WEIR_CPU_PAGES = 64, WEIR_CPU_PAGE_LOG2 = 12 };
+
+/**
+ * struct weir_cpu_page - doorbells of a page, by its number modulo WEIR_CPU_PAGES
+ * (runtime/transport/sleeper.h)
+ * @sleepers: threads that sleep behind them at times; only where there is one has a lane to look further
+ * @asleep: those that do now
+ */
+struct weir_cpu_page {
+	u32 sleepers;
+	u32 asleep;
+};
+
+WEIR_CPU_API struct weir_cpu_page weir_cpu_pages[WEIR_CPU_PAGES];
+
 WEIR_CPU_API u64 weir_cpu_active(void);
 WEIR_CPU_API u64 weir_cpu_ballot(u64 mask, u32 predicate);
 WEIR_CPU_API u64 weir_cpu_shuffle(u64 mask, u64 value, u32 from);
@@ -48,6 +63,7 @@ WEIR_CPU_API u64 weir_cpu_match(u64 mask, u64 value);
 WEIR_CPU_API void weir_cpu_wave_sync(u64 mask);
 WEIR_CPU_API void weir_cpu_relax(u32 polls);
 WEIR_CPU_API u64 weir_cpu_clock_ns(void);
+WEIR_CPU_API void weir_cpu_wake(u64 address);
 WEIR_CPU_API void weir_cpu_register_kernel(const char *name, void (*entry)(void *), size_t args_bytes);
 
 WEIR_FN u32 weir_lane(void)
@@ -357,9 +373,29 @@ WEIR_FN void weir_fence_with_controller(void)
 #endif
 }
 
+/* A store before a load, of ordinary memory: faster than mfence, and no RMW of the word, which may be a
+ * device's. */
+WEIR_FN void weir_cpu_fence(void)
+{
+#if defined(__x86_64__)
+	__asm__ volatile("lock; addl $0, -4(%%rsp)" ::: "memory", "cc");
+#else
+	weir_fence_with_controller();
+#endif
+}
+
+/* Lanes of other devices wake nobody; these can. */
 WEIR_FN void weir_mmio_store_u32(weir_addr address, u32 value)
 {
+	struct weir_cpu_page *page = &weir_cpu_pages[(address >> WEIR_CPU_PAGE_LOG2) % WEIR_CPU_PAGES];
+
 	__atomic_store_n((u32 *)WEIR_POINTER(address), value, __ATOMIC_RELEASE);
+	/* relaxed: a thread comes before its queues are there to be rung */
+	if (!__atomic_load_n(&page->sleepers, __ATOMIC_RELAXED))
+		return;
+	weir_cpu_fence(); /* sleeper.W0: pairs with sleeper.W1: the doorbell before who sleeps */
+	if (__atomic_load_n(&page->asleep, __ATOMIC_RELAXED)) /* relaxed: sleeper.W0 has the order */
+		weir_cpu_wake(address);
 }
 
 /**

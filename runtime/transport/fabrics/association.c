@@ -274,7 +274,7 @@ static int wait_csts(struct nvmf *nvmf, u32 mask, u32 value, uint64_t ms, const 
 			return weir_fail(ETIMEDOUT,
 					 "storage \"%s\": the controller did not finish %s within %llu ms",
 					 nvmf->uri, what, (unsigned long long)ms);
-		nvmf_mover_poll(nvmf, POLL_EVERY_NS);
+		nvmf_poll(nvmf, POLL_EVERY_NS);
 	}
 }
 

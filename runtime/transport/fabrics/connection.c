@@ -281,7 +281,6 @@ static int open_queue(struct nvmf_queue *queue, const struct weir_address *addre
 	struct nvmf *nvmf = queue->nvmf;
 	struct nvmf_connection *connection = &queue->connection;
 	uint64_t end_ns = nvmf_now_ns() + nvmf->keys.connect_ms * 1000000;
-	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = queue };
 	struct link link = { .file = -1 };
 	int error = connect_any(nvmf, address, end_ns, &link.file);
 
@@ -291,9 +290,8 @@ static int open_queue(struct nvmf_queue *queue, const struct weir_address *addre
 	error = start_tls(nvmf, &link, address, end_ns);
 	if (!error)
 		error = agree(queue, &link, address, end_ns);
-	if (!error && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, link.file, &event) != 0)
-		error = weir_fail(errno, "storage \"%s\": cannot wait for its connections: %s", nvmf->uri,
-				  strerror(errno));
+	if (!error)
+		error = nvmf_watch(queue, link.file, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
 	if (error) {
 		weir_tls_free(link.tls);
 		(void)close(link.file);

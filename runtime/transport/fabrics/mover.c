@@ -1,374 +1,154 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mover.c: the thread between rings and sockets.
+ * mover.c: the threads between rings and sockets, which all nvmf: storages of the process share.
  *
- * Owns: the controller's phase and CSTS as the runtime sees them; when the thread polls, yields and sleeps;
- * Keep Alive; how long a lost controller is looked for. One thread serves all connections of a storage.
+ * Owns: how many there are: half as many as cores, so that those that poll for doorbells leave some to whom
+ * they move for; which storage is whose; when a mover polls, yields and sleeps. It never waits for a storage:
+ * one whose keeper is at work is passed by, and the keeper wakes the mover when it has done.
  */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "../../storage/doorbells.h"
 #include "../../backend/error.h"
+#include "../../backend/posted.h"
+#include "../../base/idle.h"
 #include "nvmf.h"
 
 enum {
 	EVENTS = 64,
-	YIELDS = 16,         /* idle rounds with commands under way, before the thread sleeps */
-	BUSY_NAP_NS = 50000, /* then; a doorbell wakes nobody */
-	WOKEN_NAP_NS =
-		100000000,    /* but where the host rings and says so: this is for Keep Alive and the like */
-	FIRST_PAUSE_MS = 100, /* between two tries to connect */
-	MOST_PAUSE_MS = 2000,
+	MOST_MOVERS = 64,         /* that are woken, and as many that poll */
+	YIELDS = 16,              /* idle rounds with commands under way, before the thread sleeps */
+	BUSY_NAP_NS = 50000,      /* then, if a doorbell wakes nobody */
+	WOKEN_NAP_NS = 100000000, /* but where whoever rings wakes it */
+	PASSED_BY_NS = 1000000,   /* but where a storage's keeper was at work: its doorbells were not seen */
+	QUEUE_BITS = 16,          /* of an event's number: the queue; above them the storage */
 	MS = 1000000,
 };
 
-/* Of the process, those that poll for doorbells. */
-static struct shared_u64 movers;
+/**
+ * struct nvmf_mover - a thread, and the storages that it moves for
+ * @mutex: around the list of storages, and each round
+ * @count: those that joined and are not forgotten; under the pool's mutex
+ * @epoll: sockets of all of them, by number, and @wake's eventfd, whose number is 0
+ * @wake: attached to no doorbell; each storage's ring has its file
+ * @woken: of all of them: whoever rings wakes it
+ */
+struct nvmf_mover {
+	pthread_mutex_t mutex;
+	pthread_t thread;
+	struct nvmf *first;
+	unsigned count;
+	int epoll;
+	struct weir_sleeper wake;
+	bool woken;
+	struct shared_u32 stop;
+};
 
-uint64_t nvmf_now_ns(void)
-{
-	struct timespec now;
+/* @mutex: around all, and before a mover's own; @serial: of the last storage that came */
+static struct {
+	pthread_mutex_t mutex;
+	struct nvmf_mover *movers[2 * MOST_MOVERS];
+	u64 serial;
+} pool = { .mutex = PTHREAD_MUTEX_INITIALIZER };
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-bool nvmf_stopping(const struct nvmf *nvmf)
-{
-	/* relaxed: whoever sees it late gives up late */
-	return load_relaxed_u32(&nvmf->registers.stop) ||
-	       load_relaxed_u32(&nvmf->registers.falls) != nvmf->falls_done;
-}
-
-void nvmf_mover_wake(struct nvmf *nvmf)
-{
-	uint64_t one = 1;
-
-	(void)!write(nvmf->wake, &one, sizeof(one));
-}
-
-static int wait_events(const struct nvmf *nvmf, struct epoll_event *events, uint64_t ns)
+static int wait_events(int epoll, struct epoll_event *events, uint64_t ns)
 {
 	const struct timespec timeout = { .tv_sec = (time_t)(ns / 1000000000u),
 					  .tv_nsec = (long)(ns % 1000000000u) };
-	int count = epoll_pwait2(nvmf->epoll, events, EVENTS, &timeout, NULL);
+	int count = epoll_pwait2(epoll, events, EVENTS, &timeout, NULL);
 
 	if (count < 0 && errno == ENOSYS) /* before Linux 5.11 */
-		count = epoll_wait(nvmf->epoll, events, EVENTS, (int)((ns + MS - 1) / MS));
+		count = epoll_wait(epoll, events, EVENTS, (int)((ns + MS - 1) / MS));
 	return count;
 }
 
-void nvmf_mover_poll(struct nvmf *nvmf, uint64_t ns)
+/* What epoll said of the connection. */
+static void take_events(struct nvmf_queue *queue)
+{
+	struct nvmf_connection *connection = &queue->connection;
+	/* relaxed: a bit that is missed now is there the next time */
+	u32 bits = load_relaxed_u32(&queue->events) ? exchange_u32(&queue->events, 0) : 0;
+
+	if (bits & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		connection->ending = true;
+	if (bits & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
+		connection->readable = true;
+	if (bits & (EPOLLOUT | EPOLLHUP | EPOLLERR))
+		connection->writable = true;
+}
+
+/* Of one without a mover, whose epoll is its own. */
+static void poll_own(struct nvmf *nvmf, uint64_t ns)
 {
 	struct epoll_event events[EVENTS];
-	int count = wait_events(nvmf, events, ns);
-	uint64_t ignored;
+	int count = wait_events(nvmf->epoll, events, ns);
 
 	for (int i = 0; i < count; i++) {
 		struct nvmf_queue *queue = events[i].data.ptr;
 
-		if (!queue) {
-			(void)!read(nvmf->wake, &ignored, sizeof(ignored));
+		if (queue)
+			(void)fetch_or_u32(&queue->events, events[i].events);
+		else
+			weir_sleeper_drain(&nvmf->sleeper);
+	}
+}
+
+/* Has epoll said something that nobody has taken? */
+static bool has_events(const struct nvmf *nvmf)
+{
+	for (u32 i = 0; i < nvmf->queue_count; i++)
+		if (load_relaxed_u32(&nvmf->queues[i].events)) /* relaxed: or the next time */
+			return true;
+	return false;
+}
+
+void nvmf_poll(struct nvmf *nvmf, uint64_t ns)
+{
+	if (nvmf->mover)
+		weir_sleeper_wait(&nvmf->sleeper, has_events(nvmf) ? 0 : ns);
+	else
+		poll_own(nvmf, ns);
+	nvmf->waited = true;
+	for (u32 i = 0; i < nvmf->queue_count; i++)
+		take_events(&nvmf->queues[i]);
+}
+
+int nvmf_watch(struct nvmf_queue *queue, int file, uint32_t events)
+{
+	struct nvmf *nvmf = queue->nvmf;
+	struct epoll_event event = { .events = events | EPOLLET, .data.ptr = queue };
+
+	if (nvmf->mover)
+		event.data.u64 = nvmf->serial << QUEUE_BITS | queue->id;
+	if (epoll_ctl(nvmf->mover ? nvmf->mover->epoll : nvmf->epoll, EPOLL_CTL_ADD, file, &event) == 0)
+		return 0;
+	return weir_fail(errno, "storage \"%s\": cannot wait for its connections: %s", nvmf->uri,
+			 strerror(errno));
+}
+
+bool nvmf_move(struct nvmf *nvmf, bool admin)
+{
+	bool any = false;
+
+	for (u32 i = 0; i < nvmf->queue_count && !nvmf->lost; i++) {
+		struct nvmf_queue *queue = &nvmf->queues[i];
+
+		if (!queue->connection.open)
 			continue;
-		}
-		if (events[i].events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-			queue->connection.ending = true;
-		if (events[i].events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
-			queue->connection.readable = true;
-		if (events[i].events & (EPOLLOUT | EPOLLHUP | EPOLLERR))
-			queue->connection.writable = true;
+		take_events(queue);
+		if (i || admin)
+			any = nvmf_ring_fetch(queue) || any;
+		any = nvmf_send(queue) || any;
+		any = nvmf_receive(queue) || any;
 	}
-}
-
-/* fabrics.R2: pairs with the acquire load in transport_nvmf.c: what led to the new state is over. */
-static void publish(struct nvmf *nvmf, u32 csts)
-{
-	store_release_u32(&nvmf->registers.csts, csts);
-}
-
-static void say(const struct nvmf *nvmf, const char *what)
-{
-	weir_report("storage \"%s\": %s", nvmf->uri, what);
-}
-
-/* Rings and requests are lanes' again, or their memory is somebody else's. */
-static void forget(struct nvmf_queue *queue)
-{
-	for (u32 i = 0; i < queue->size && queue->requests; i++)
-		queue->requests[i] = (struct nvmf_request){ .state = NVMF_FREE };
-	queue->inflight = 0;
-	queue->has_sq = queue->has_cq = false;
-}
-
-static void reset(struct nvmf *nvmf, u32 falls)
-{
-	nvmf_dissociate(nvmf);
-	for (u32 i = 0; i < nvmf->queue_count; i++) {
-		forget(&nvmf->queues[i]);
-		store_relaxed_u32(&nvmf->doorbells[2 * i], 0); /* relaxed: fabrics.R2 orders it */
-		store_relaxed_u32(&nvmf->doorbells[2 * i + 1], 0);
-	}
-	nvmf->enabled = nvmf->lost = nvmf->moving = nvmf->rerouted = nvmf->events_due = false;
-	nvmf->event = 0;
-	nvmf->lost_ns = nvmf->silent_ns = 0;
-	nvmf->resent_open = 0;
-	nvmf->falls_done = falls;
-	publish(nvmf, 0);
-}
-
-static bool rings_usable(struct nvmf *nvmf, u32 entries)
-{
-	return entries >= 2 && entries <= NVMF_ADMIN_RING &&
-	       weir_dma_view_find(&nvmf->view, load_relaxed_u64(&nvmf->registers.asq),
-				  entries * sizeof(struct nvme_sqe)) &&
-	       weir_dma_view_find(&nvmf->view, load_relaxed_u64(&nvmf->registers.acq),
-				  entries * sizeof(struct nvme_cqe));
-}
-
-static void enable(struct nvmf *nvmf, u32 cc)
-{
-	struct nvmf_queue *admin = &nvmf->queues[0];
-	u32 entries = (load_relaxed_u32(&nvmf->registers.aqa) & 0xfff) +
-		      1; /* relaxed, as the others: ordered by the load of CC (fabrics.R1) */
-	int error = nvmf->associated ? 0 : nvmf_associate(nvmf);
-
-	if (!error)
-		error = nvmf_enable(nvmf, cc);
-	(void)weir_dma_view_refresh(nvmf->dma, &nvmf->view);
-	if (!error && !rings_usable(nvmf, entries))
-		error = weir_fail(EINVAL, "storage \"%s\": the admin queue's rings cannot be used",
-				  nvmf->uri);
-	if (error && load_relaxed_u32(&nvmf->registers.falls) != nvmf->falls_done)
-		return; /* reset meanwhile: that is no failure */
-	nvmf->enabled = true;
-	if (error) {
-		weir_report("%s", weir_last_error());
-		publish(nvmf, NVME_CSTS_FATAL);
-		return;
-	}
-	nvmf_ring_open(admin, load_relaxed_u64(&nvmf->registers.asq), load_relaxed_u64(&nvmf->registers.acq),
-		       entries);
-	admin->has_sq = true;
-	store_release_u32(&nvmf->registers.connected, 1);
-	publish(nvmf, NVME_CSTS_READY);
-}
-
-static void shut_down(struct nvmf *nvmf, u32 cc, u32 csts)
-{
-	if (nvmf_shutdown(nvmf, cc) == 0)
-		publish(nvmf, (csts & ~NVME_CSTS_SHUTDOWN_MASK) | NVME_CSTS_SHUTDOWN_DONE);
-	else
-		publish(nvmf, csts | NVME_CSTS_FATAL);
-}
-
-/* See whether the host asks for something by its registers. */
-static bool control(struct nvmf *nvmf)
-{
-	/* fabrics.R1: pairs with write_cc() in transport_nvmf.c: the registers written before */
-	u32 cc = load_acquire_u32(&nvmf->registers.cc);
-	u32 falls = load_acquire_u32(&nvmf->registers.falls);
-	u32 csts = load_relaxed_u32(&nvmf->registers.csts); /* relaxed: its own */
-
-	if (csts == UINT32_MAX)
-		return false;
-	if (falls != nvmf->falls_done)
-		reset(nvmf, falls);
-	else if (!nvmf->enabled && (cc & NVME_CC_ENABLE))
-		enable(nvmf, cc);
-	else if (nvmf->enabled && (cc & NVME_CC_SHUTDOWN_MASK) &&
-		 !(csts & (NVME_CSTS_SHUTDOWN_MASK | NVME_CSTS_FATAL)))
-		shut_down(nvmf, cc, csts);
-	else
-		return false;
-	return true;
-}
-
-/* A write that a silent controller may still carry out must not be sent by another way yet. */
-static bool holds_writes(const struct nvmf *nvmf)
-{
-	for (u32 i = 1; i < nvmf->queue_count; i++) {
-		const struct nvmf_queue *queue = &nvmf->queues[i];
-
-		for (u32 j = 0; j < queue->size && queue->requests; j++)
-			if (queue->requests[j].state == NVMF_HELD && queue->requests[j].way != NVMF_TO_HOST)
-				return true;
-	}
-	return false;
-}
-
-/* There is no association: connect at @again_ns. */
-static void begin_again(struct nvmf *nvmf, uint64_t now, uint64_t again_ns)
-{
-	store_release_u32(&nvmf->registers.connected, 0);
-	nvmf->lost_ns = now;
-	nvmf->pause_ns = FIRST_PAUSE_MS * (uint64_t)MS;
-	nvmf->again_ns = again_ns;
-	nvmf->silent = nvmf->moving = false;
-}
-
-static void say_lost(const struct nvmf *nvmf, uint64_t wait_ms)
-{
-	char held[80] = "";
-
-	if (wait_ms)
-		snprintf(held, sizeof(held), "writes that it may still carry out wait for %llu ms; ",
-			 (unsigned long long)wait_ms);
-	weir_report("storage \"%s\": connection lost: %s; %strying to connect again for %llu s", nvmf->uri,
-		    nvmf->reason, held, (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
-}
-
-/* The association is over: hold what lanes wait for, and connect again. */
-static void lose(struct nvmf *nvmf)
-{
-	uint64_t now = nvmf_now_ns(), wait_ms;
-
-	nvmf->lost = false;
-	nvmf_dissociate(nvmf);
-	if (nvmf->lost_ns) /* while it was being connected again */
-		return;
-	nvmf_path_set(nvmf, nvmf->host, NVMF_PATH_LOST);
-	wait_ms = nvmf->silent && holds_writes(nvmf) ? nvmf->keys.keep_alive_ms : 0;
-	begin_again(nvmf, now, now + wait_ms * MS);
-	say_lost(nvmf, wait_ms);
-}
-
-static void give_up(struct nvmf *nvmf)
-{
-	weir_report("storage \"%s\": not connected again within %llu s, and given up: %s", nvmf->uri,
-		    (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000), weir_last_error());
-	publish(nvmf, UINT32_MAX);
-}
-
-static void say_connected(struct nvmf *nvmf, unsigned before)
-{
-	char text[WEIR_ADDRESS_BYTES + 16];
-
-	count_u64(&nvmf->counters.reconnects, 1);
-	if (nvmf->keys.hosts.count == 1)
-		nvmf_path_set(nvmf, 0, NVME_ANA_OPTIMIZED); /* until it says otherwise */
-	if (nvmf->host != before)
-		count_u64(&nvmf->counters.moves, 1);
-	weir_report("storage \"%s\": connected again, to %s", nvmf->uri,
-		    weir_address_text(&nvmf->keys.hosts.address[nvmf->host], text));
-}
-
-static void connect_again(struct nvmf *nvmf)
-{
-	/* relaxed: its own */
-	unsigned before = (unsigned)load_relaxed_u64(&nvmf->counters.path);
-	int error = nvmf_associate_again(nvmf);
-	uint64_t now = nvmf_now_ns();
-
-	nvmf->lost = error ? false : nvmf->lost;
-	if (!error) {
-		nvmf->lost_ns = 0;
-		say_connected(nvmf, before);
-		store_release_u32(&nvmf->registers.connected, 1);
-		return;
-	}
-	if (nvmf_stopping(nvmf))
-		return;
-	if (now - nvmf->lost_ns >= nvmf->keys.ctrl_loss_ms * MS)
-		give_up(nvmf);
-	nvmf->again_ns = now + nvmf->pause_ns;
-	nvmf->pause_ns = nvmf->pause_ns * 2 < MOST_PAUSE_MS * (uint64_t)MS ? nvmf->pause_ns * 2
-									   : MOST_PAUSE_MS * (uint64_t)MS;
-}
-
-static void keep_alive(struct nvmf *nvmf, uint64_t now)
-{
-	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_KEEP_ALIVE };
-	uint64_t limit = nvmf->keys.keep_alive_ms * MS;
-
-	if (!limit || !nvmf->associated || nvmf->lost)
-		return;
-	if (nvmf->silent_ns && now - nvmf->silent_ns > limit) {
-		nvmf->silent = true;
-		nvmf_lose(nvmf, "no answer to Keep Alive for %llu ms",
-			  (unsigned long long)nvmf->keys.keep_alive_ms);
-		return;
-	}
-	if (now < nvmf->alive_ns || nvmf->silent_ns || !nvmf_room(&nvmf->queues[0]))
-		return;
-	nvmf->silent_ns = now;
-	nvmf->alive_ns = now + limit / 2;
-	nvmf_command_start(&nvmf->queues[0], NVMF_KEEP_ALIVE, &sqe, NULL, 0, NVMF_NO_DATA);
-}
-
-static bool any_sent(const struct nvmf *nvmf)
-{
-	for (u32 i = 0; i < nvmf->queue_count; i++) {
-		const struct nvmf_queue *queue = &nvmf->queues[i];
-
-		for (u32 j = 0; j < queue->size && queue->requests; j++)
-			if (queue->requests[j].state == NVMF_SENT)
-				return true;
-	}
-	return false;
-}
-
-/* Another path is better: take nothing new, let this one end what it has, and go over. */
-static void move_path(struct nvmf *nvmf, uint64_t now)
-{
-	nvmf->moving = true;
-	if (any_sent(nvmf))
-		return;
-	say(nvmf, "moves to a better path");
-	nvmf_dissociate(nvmf);
-	begin_again(nvmf, now, now);
-}
-
-/* Which way commands go. */
-static void choose_path(struct nvmf *nvmf, uint64_t now)
-{
-	if (nvmf_path_is_better(nvmf)) {
-		move_path(nvmf, now);
-		return;
-	}
-	nvmf->moving = false;
-	if (!nvmf->rerouted || now < nvmf->retry_ns)
-		return;
-	nvmf->rerouted = false;
-	nvmf_send_again(nvmf);
-}
-
-/* The controller's events. */
-static void hear(struct nvmf *nvmf)
-{
-	u32 state = NVMF_PATH_UNKNOWN;
-
-	if (nvmf->events_due)
-		(void)nvmf_events_begin(nvmf); /* a failure loses the connection */
-	else if (nvmf_events_take(nvmf, nvmf->controller.nsid, &state) == 0 && state != NVMF_PATH_UNKNOWN)
-		nvmf_path_set(nvmf, nvmf->host, state);
-}
-
-/* What time brings. True: the controller is to be worked with. */
-static bool care(struct nvmf *nvmf)
-{
-	uint64_t now = nvmf_now_ns();
-
-	if (!nvmf->enabled || load_relaxed_u32(&nvmf->registers.csts) == UINT32_MAX) /* relaxed: its own */
-		return false;
-	keep_alive(nvmf, now);
-	if (nvmf->associated && !nvmf->lost && (nvmf->events_due || nvmf->event))
-		hear(nvmf);
-	if (nvmf->lost)
-		lose(nvmf);
-	else if (nvmf->associated)
-		choose_path(nvmf, now);
-	if (nvmf->lost_ns && now >= nvmf->again_ns)
-		connect_again(nvmf);
-	return nvmf->associated;
+	return any;
 }
 
 static u32 under_way(const struct nvmf *nvmf)
@@ -380,100 +160,311 @@ static u32 under_way(const struct nvmf *nvmf)
 	return count;
 }
 
-static bool move(struct nvmf *nvmf)
+/** struct round - what a round over a mover's storages found: something moved, somebody was passed by; if
+ * nothing moved of one that polls: something is under way */
+struct round {
+	bool any;
+	bool busy;
+	bool passed_by;
+};
+
+/* @any: something has come of it, so that there may be more for its keeper to do than before. */
+static bool wants_keeper(const struct nvmf *nvmf, bool any)
+{
+	return nvmf->lost || (any && (nvmf->event || nvmf->events_due || nvmf->moving || nvmf->rerouted));
+}
+
+static void move_one(struct nvmf *nvmf, struct round *round)
 {
 	bool any = false;
 
-	for (u32 i = 0; i < nvmf->queue_count && !nvmf->lost; i++) {
-		struct nvmf_queue *queue = &nvmf->queues[i];
-
-		if (!queue->connection.open)
-			continue;
-		any = nvmf_ring_fetch(queue) || any;
-		any = nvmf_send(queue) || any;
-		any = nvmf_receive(queue) || any;
+	if (pthread_mutex_trylock(&nvmf->mutex) != 0) {
+		round->passed_by = true;
+		if (has_events(nvmf)) /* who has the mutex may wait for what epoll said to the mover alone */
+			nvmf_keeper_wake(nvmf);
+		return;
 	}
+	if (nvmf->enabled && nvmf->associated) {
+		any = nvmf_move(nvmf, false);
+		round->any = round->any || any;
+		round->busy = round->busy || (!any && !nvmf->woken && under_way(nvmf));
+		if (wants_keeper(nvmf, any))
+			nvmf_keeper_wake(nvmf);
+	}
+	pthread_mutex_unlock(&nvmf->mutex);
+}
+
+static bool rung(const struct nvmf *nvmf)
+{
+	for (u32 i = 1; i < nvmf->queue_count; i++)
+		if (nvmf_ring_rung(&nvmf->queues[i]))
+			return true;
+	return false;
+}
+
+static struct nvmf *find(const struct nvmf_mover *mover, u64 serial)
+{
+	struct nvmf *nvmf = mover->first;
+
+	while (nvmf && nvmf->serial != serial)
+		nvmf = nvmf->next;
+	return nvmf;
+}
+
+/* Of a storage that has left: nothing. */
+static void note_event(struct nvmf_mover *mover, const struct epoll_event *event)
+{
+	struct nvmf *nvmf = find(mover, event->data.u64 >> QUEUE_BITS);
+
+	if (nvmf)
+		(void)fetch_or_u32(&nvmf->queues[event->data.u64 & ((1u << QUEUE_BITS) - 1)].events,
+				   event->events);
+	else if (!event->data.u64)
+		weir_sleeper_drain(&mover->wake);
+}
+
+static void wait_for_events(struct nvmf_mover *mover, uint64_t ns)
+{
+	struct epoll_event events[EVENTS];
+	int count = wait_events(mover->epoll, events, ns);
+
+	pthread_mutex_lock(&mover->mutex);
+	for (int i = 0; i < count; i++)
+		note_event(mover, &events[i]);
+	pthread_mutex_unlock(&mover->mutex);
+}
+
+static void move_all(struct nvmf_mover *mover, struct round *round)
+{
+	pthread_mutex_lock(&mover->mutex);
+	for (struct nvmf *nvmf = mover->first; nvmf; nvmf = nvmf->next)
+		move_one(nvmf, round);
+	pthread_mutex_unlock(&mover->mutex);
+}
+
+/* Has a doorbell been rung since the last round? *@passed_by: one that could not be asked. */
+static bool any_rung(struct nvmf_mover *mover, bool *passed_by)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&mover->mutex);
+	for (struct nvmf *nvmf = mover->first; nvmf && !any; nvmf = nvmf->next) {
+		if (pthread_mutex_trylock(&nvmf->mutex) != 0) {
+			*passed_by = true;
+			continue;
+		}
+		any = nvmf->enabled && nvmf->associated && !nvmf->lost && rung(nvmf);
+		pthread_mutex_unlock(&nvmf->mutex);
+	}
+	pthread_mutex_unlock(&mover->mutex);
 	return any;
 }
 
-/* How long the thread may sleep in epoll now. */
-static uint64_t rest_ns(const struct nvmf *nvmf, unsigned *idle, uint64_t *since_ns)
+static void for_each_ring(struct nvmf_mover *mover, void (*call)(struct weir_sleeper *sleeper))
 {
-	uint64_t now, pause, least;
+	pthread_mutex_lock(&mover->mutex);
+	for (struct nvmf *nvmf = mover->first; nvmf; nvmf = nvmf->next)
+		call(&nvmf->ring);
+	pthread_mutex_unlock(&mover->mutex);
+}
 
-	if (nvmf->woken && nvmf->associated)
-		return WOKEN_NAP_NS;
-	least = weir_doorbells_least_pause_ns(load_relaxed_u64(&movers),
-					      nvmf->cores); /* relaxed: a number to go by */
-	if (under_way(nvmf) && nvmf->associated) {
-		if ((*idle)++ < YIELDS) {
+/* Whoever rings wakes the thread: doorbells that were rung before it sleeps are seen before. */
+static void sleep_woken(struct nvmf_mover *mover, bool passed_by)
+{
+	bool any;
+
+	for_each_ring(mover, weir_sleeper_begin);
+	any = any_rung(mover, &passed_by);
+	wait_for_events(mover, any ? 0 : passed_by ? PASSED_BY_NS : WOKEN_NAP_NS);
+	for_each_ring(mover, weir_sleeper_end);
+}
+
+/* Nobody wakes it: poll ever less often. */
+static void sleep_polling(struct nvmf_mover *mover, const struct round *round, unsigned *idle,
+			  uint64_t *since_ns)
+{
+	uint64_t now;
+
+	if (round->busy) {
+		if ((*idle)++ < YIELDS)
 			sched_yield();
-			return 0;
-		}
-		return least > BUSY_NAP_NS ? least : BUSY_NAP_NS;
+		wait_for_events(mover, *idle < YIELDS ? 0 : BUSY_NAP_NS);
+		return;
 	}
 	now = nvmf_now_ns();
 	*since_ns = *since_ns ? *since_ns : now;
-	pause = weir_doorbells_pause_ns(now - *since_ns);
-	return pause < least ? least : pause;
+	wait_for_events(mover, weir_idle_pause_ns(now - *since_ns));
 }
 
 static void *run(void *argument)
 {
-	struct nvmf *nvmf = argument;
+	struct nvmf_mover *mover = argument;
 	uint64_t since_ns = 0;
 	unsigned idle = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1000);                    /* else a sleep of a microsecond lasts fifty */
-	while (!load_relaxed_u32(&nvmf->registers.stop)) { /* relaxed: joining orders the rest */
-		bool any = control(nvmf);
+	prctl(PR_SET_TIMERSLACK, 1000);           /* else a sleep of a microsecond lasts fifty */
+	while (!load_relaxed_u32(&mover->stop)) { /* relaxed: joining orders the rest */
+		struct round round = { .any = false };
 
-		any = (care(nvmf) && move(nvmf)) || any;
-		if (any)
+		move_all(mover, &round);
+		if (round.any) {
 			idle = 0, since_ns = 0;
-		nvmf_mover_poll(nvmf, any ? 0 : rest_ns(nvmf, &idle, &since_ns));
+			weir_posted();
+			if (mover->woken) /* those it moves for may have to share its core */
+				sched_yield();
+			wait_for_events(mover, 0);
+		} else if (mover->woken) {
+			sleep_woken(mover, round.passed_by);
+		} else {
+			sleep_polling(mover, &round, &idle, &since_ns);
+		}
 	}
 	return NULL;
 }
 
-static unsigned count_cores(void)
+static unsigned most_movers(void)
 {
 	cpu_set_t set;
+	unsigned cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+	unsigned most = cores / 2;
 
-	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+	return !most ? 1 : most < MOST_MOVERS ? most : MOST_MOVERS;
 }
 
-int nvmf_mover_start(struct nvmf *nvmf)
+static void destroy(struct nvmf_mover *mover)
 {
-	int error;
+	weir_sleeper_close(&mover->wake);
+	if (mover->epoll >= 0)
+		(void)close(mover->epoll);
+	pthread_mutex_destroy(&mover->mutex);
+	free(mover);
+}
 
-	nvmf->cores = count_cores();
-	error = pthread_create(&nvmf->thread, NULL, run, nvmf);
+static int start(struct nvmf_mover *mover)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = 0 };
+	int error = weir_sleeper_open(&mover->wake);
+
 	if (error)
-		return weir_fail(error, "storage \"%s\": cannot start its mover thread: %s", nvmf->uri,
-				 strerror(error));
-	pthread_setname_np(nvmf->thread, "weir-nvmf");
-	nvmf->started = true;
-	if (!nvmf->woken)
-		(void)fetch_add_relaxed_u64(&movers, 1);
+		return error;
+	mover->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (mover->epoll < 0 || epoll_ctl(mover->epoll, EPOLL_CTL_ADD, mover->wake.file, &event) != 0)
+		return weir_fail(errno, "cannot make what a mover thread waits on: %s", strerror(errno));
+	error = pthread_create(&mover->thread, NULL, run, mover);
+	if (error)
+		return weir_fail(error, "cannot start a mover thread: %s", strerror(error));
+	pthread_setname_np(mover->thread, "weir-mover");
 	return 0;
 }
 
-int nvmf_mover_stop(struct nvmf *nvmf, unsigned ms)
+static int create(bool woken, struct nvmf_mover **out)
 {
-	struct timespec until;
+	struct nvmf_mover *mover = calloc(1, sizeof(*mover));
+	int error;
 
-	if (!nvmf->started || nvmf->joined)
-		return 0;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	store_relaxed_u32(&nvmf->registers.stop, 1); /* joining orders the rest */
-	nvmf_mover_wake(nvmf);
-	nvmf->joined = pthread_timedjoin_np(nvmf->thread, NULL, &until) == 0;
-	if (nvmf->joined && !nvmf->woken)
-		(void)fetch_add_relaxed_u64(&movers, (uint64_t)-1);
-	return nvmf->joined ? 0 : -ETIMEDOUT;
+	if (!mover)
+		return weir_fail(ENOMEM, "no memory for a mover thread");
+	*mover = (struct nvmf_mover){ .epoll = -1, .wake.file = -1, .woken = woken };
+	pthread_mutex_init(&mover->mutex, NULL);
+	error = start(mover);
+	if (error)
+		destroy(mover);
+	else
+		*out = mover;
+	return error;
+}
+
+/* Of those that are woken, or those that are not, the one with the fewest storages, or a place for another.
+ */
+static struct nvmf_mover **choose(bool woken)
+{
+	struct nvmf_mover **best = NULL, **place = NULL;
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < 2 * MOST_MOVERS; i++) {
+		struct nvmf_mover **at = &pool.movers[i];
+
+		if (!*at) {
+			place = place ? place : at;
+		} else if ((*at)->woken == woken) {
+			count++;
+			best = best && (*best)->count <= (*at)->count ? best : at;
+		}
+	}
+	return count < most_movers() ? place : best;
+}
+
+static void add(struct nvmf_mover *mover, struct nvmf *nvmf)
+{
+	size_t words = 2 * ((size_t)nvmf->queue_count - 1);
+
+	nvmf->serial = ++pool.serial;
+	nvmf->mover = mover;
+	weir_sleeper_share(&nvmf->ring, mover->wake.file);
+	if (mover->woken && words)
+		weir_sleeper_attach(&nvmf->ring, nvmf->doorbells + 2, words * sizeof(*nvmf->doorbells));
+	pthread_mutex_lock(&mover->mutex);
+	nvmf->next = mover->first;
+	mover->first = nvmf;
+	mover->count++;
+	pthread_mutex_unlock(&mover->mutex);
+}
+
+int nvmf_mover_join(struct nvmf *nvmf)
+{
+	struct nvmf_mover **at;
+	int error = 0;
+
+	pthread_mutex_lock(&pool.mutex);
+	at = choose(nvmf->woken);
+	if (!*at)
+		error = create(nvmf->woken, at);
+	if (!error)
+		add(*at, nvmf);
+	pthread_mutex_unlock(&pool.mutex);
+	return error;
+}
+
+void nvmf_mover_leave(struct nvmf *nvmf)
+{
+	struct nvmf_mover *mover = nvmf->mover;
+	struct nvmf **at;
+
+	if (!mover)
+		return;
+	pthread_mutex_lock(&mover->mutex);
+	for (at = &mover->first; *at && *at != nvmf; at = &(*at)->next)
+		;
+	if (*at) {
+		*at = nvmf->next;
+		weir_sleeper_close(&nvmf->ring);
+	}
+	pthread_mutex_unlock(&mover->mutex);
+}
+
+void nvmf_mover_forget(struct nvmf *nvmf)
+{
+	struct nvmf_mover *mover = nvmf->mover;
+
+	if (!mover)
+		return;
+	nvmf_mover_leave(nvmf);
+	nvmf->mover = NULL;
+	pthread_mutex_lock(&pool.mutex);
+	if (--mover->count == 0) {
+		for (unsigned i = 0; i < 2 * MOST_MOVERS; i++)
+			if (pool.movers[i] == mover)
+				pool.movers[i] = NULL;
+		store_relaxed_u32(&mover->stop, 1); /* joining orders the rest */
+		weir_sleeper_wake(&mover->wake);
+		pthread_join(mover->thread, NULL);
+		destroy(mover);
+	}
+	pthread_mutex_unlock(&pool.mutex);
+}
+
+void nvmf_mover_wake(const struct nvmf *nvmf)
+{
+	if (nvmf->mover)
+		weir_sleeper_wake(&nvmf->mover->wake);
 }

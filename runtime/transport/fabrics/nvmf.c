@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "../../backend/error.h"
@@ -14,6 +13,7 @@
 void nvmf_free(struct nvmf *nvmf)
 {
 	nvmf_paths_stop(nvmf);
+	nvmf_mover_forget(nvmf);
 	for (u32 i = 0; nvmf->queues && i < nvmf->queue_count; i++) {
 		nvmf_connection_close(&nvmf->queues[i]);
 		nvmf->wire->destroy(&nvmf->queues[i]);
@@ -24,8 +24,8 @@ void nvmf_free(struct nvmf *nvmf)
 		nvmf->wire->release(nvmf);
 	if (nvmf->epoll >= 0)
 		(void)close(nvmf->epoll);
-	if (nvmf->wake >= 0)
-		(void)close(nvmf->wake);
+	weir_sleeper_close(&nvmf->sleeper);
+	pthread_mutex_destroy(&nvmf->mutex);
 	weir_dma_view_release(&nvmf->view);
 	free(nvmf->queues);
 	free(nvmf->list);
@@ -60,12 +60,14 @@ static int create_events(struct nvmf *nvmf)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.ptr = NULL };
 
+	int error = weir_sleeper_open(&nvmf->sleeper);
+
+	if (error)
+		return error;
 	nvmf->epoll = epoll_create1(EPOLL_CLOEXEC);
-	nvmf->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (nvmf->epoll >= 0 && nvmf->wake >= 0 &&
-	    epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->wake, &event) == 0)
+	if (nvmf->epoll >= 0 && epoll_ctl(nvmf->epoll, EPOLL_CTL_ADD, nvmf->sleeper.file, &event) == 0)
 		return 0;
-	return weir_fail(errno, "storage \"%s\": cannot make what its mover thread waits on: %s", nvmf->uri,
+	return weir_fail(errno, "storage \"%s\": cannot make what its threads wait on: %s", nvmf->uri,
 			 strerror(errno));
 }
 
@@ -84,7 +86,8 @@ int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, str
 	if (!nvmf)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	nvmf->keys = *keys;
-	nvmf->epoll = nvmf->wake = -1;
+	nvmf->epoll = nvmf->sleeper.file = nvmf->ring.file = -1;
+	pthread_mutex_init(&nvmf->mutex, NULL);
 	nvmf->wire = keys->hosts.address[0].rdma ? nvmf_wire_rdma : &nvmf_wire_tcp;
 	nvmf->uri = strdup(uri);
 	error = nvmf->uri ? create_queues(nvmf, queues) : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);

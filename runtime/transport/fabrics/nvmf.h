@@ -2,9 +2,9 @@
 /*
  * nvmf.h: what an nvmf: storage is made of; private to runtime/transport/fabrics.
  *
- * Who may touch what: the mover thread owns queues, connections and requests once it runs; the thread that
- * opens the storage does before. Registers are words of struct nvmf_registers; a write to CC wakes the mover,
- * which alone changes CSTS.
+ * Who may touch what: queues, connections and requests belong to whoever has the mutex: the storage's keeper
+ * (keeper.c) or the mover that it shares with others (mover.c). Registers are words of struct nvmf_registers;
+ * a write to CC wakes the keeper, which alone changes CSTS.
  */
 #ifndef WEIR_FABRICS_NVMF_H
 #define WEIR_FABRICS_NVMF_H
@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 
 #include "../../observe/publish.h"
+#include "../sleeper.h"
 #include "../transport.h"
 #include "../virtual/word.h"
 #include "address.h"
@@ -55,6 +56,7 @@ enum { NVMF_PATH_UNKNOWN = 0, NVMF_PATH_LOST = WEIR_NETWORK_PATH_LOST };
 
 struct nvmf_queue;
 struct nvmf_path;
+struct nvmf_mover;
 struct nvmf_rdma_queue;
 struct nvmf_rdma_memory;
 struct addrinfo;
@@ -192,6 +194,7 @@ struct nvmf_connection {
  * @most: how many there may be
  * @has_cq, @has_sq: created
  * @lost: a ring left the DMA map
+ * @events: what epoll said of its connection, and nobody has taken
  */
 struct nvmf_queue {
 	struct nvmf *nvmf;
@@ -213,10 +216,11 @@ struct nvmf_queue {
 	bool has_cq;
 	bool has_sq;
 	bool lost;
+	struct shared_u32 events;
 	struct nvmf_connection connection;
 };
 
-/** struct nvmf_registers - what other threads read and write; the mover alone writes @csts */
+/** struct nvmf_registers - what other threads read and write; the keeper alone writes @csts */
 struct nvmf_registers {
 	struct shared_u32 cc;
 	struct shared_u32 falls; /* how often CC.EN went from 1 to 0 */
@@ -229,7 +233,7 @@ struct nvmf_registers {
 	struct shared_u32 nsid; /* of the storage; 0: not known yet */
 };
 
-/** struct nvmf_counters - for weir_stats() and weir-stat; written by the mover, in this order published
+/** struct nvmf_counters - for weir_stats() and weir-stat; written under the mutex, in this order published
  * (publish.h) */
 struct nvmf_counters {
 	struct shared_u64 connections; /* open now */
@@ -241,8 +245,8 @@ struct nvmf_counters {
 	struct shared_u64 moves; /* from one path to another */
 	struct shared_u64 path;  /* the one in use */
 	struct shared_u64 path_count;
-	struct shared_u64
-		paths[WEIR_ADDRESS_MOST]; /* states; each is written by its path's thread, and by the mover */
+	struct shared_u64 paths[WEIR_ADDRESS_MOST]; /* states; each is written by its path's thread, and by
+						       the keeper */
 };
 
 WEIR_ASSERT_SIZE(struct nvmf_counters, WEIR_NETWORK_COUNTERS * sizeof(u64));
@@ -309,6 +313,7 @@ struct nvmf {
 	bool events_due;   /* the controller was identified: ask for its events */
 	u32 event;         /* dword 0 of one that came; 0: none */
 	bool moving;       /* nothing is taken from rings: another path is better */
+	bool waited;       /* somebody has waited in nvmf_poll() since the keeper's last step */
 	bool rerouted;     /* commands are held that the path does not take now */
 	u64 rerouted_ns;   /* since when there were some and none has succeeded */
 	u64 retry_ns;      /* when they are sent again, where there is no other path */
@@ -319,13 +324,17 @@ struct nvmf {
 	u64 lost_ns;  /* when; 0: it is not lost */
 	u64 again_ns; /* when to connect next */
 	u64 pause_ns;
-	u64 alive_ns;  /* when the next Keep Alive is due */
-	u64 silent_ns; /* since when one is unanswered; 0: none is */
-	int epoll;
-	int wake;       /* an eventfd: wakes the mover */
-	bool woken;     /* it is, whenever a doorbell was rung */
-	unsigned cores; /* that the process may use */
-	pthread_t thread;
+	u64 alive_ns;                /* when the next Keep Alive is due */
+	u64 silent_ns;               /* since when one is unanswered; 0: none is */
+	int epoll;                   /* of one without a mover */
+	struct weir_sleeper sleeper; /* the keeper; doorbells of the admin queue */
+	struct weir_sleeper ring;    /* its mover; those of the others */
+	bool woken;                  /* they are, whenever a doorbell is rung */
+	pthread_mutex_t mutex;       /* around all but what other threads share by words */
+	struct nvmf_mover *mover;    /* NULL: it never joined one */
+	struct nvmf *next;           /* of the same mover */
+	u64 serial;                  /* its own, not 0 */
+	pthread_t keeper;
 	bool started;
 	bool joined;
 };
@@ -335,13 +344,14 @@ struct nvmf {
 /** nvmf_new() - one without connections, its admin queue and @queues more; 0 or a negative errno with a
  * sentence */
 int nvmf_new(const char *uri, const struct nvmf_keys *keys, unsigned queues, struct nvmf **out);
-/** nvmf_free() - close its connections and forget it, its paths too; the mover has ended */
+/** nvmf_free() - close its connections and forget it, its paths too; the keeper has ended, and no mover has
+ * it */
 void nvmf_free(struct nvmf *nvmf);
 
 /** nvmf_now_ns() - CLOCK_MONOTONIC */
 uint64_t nvmf_now_ns(void);
 
-/** nvmf_stopping() - whoever waits in the mover is to give up: the storage is closed, or reset */
+/** nvmf_stopping() - whoever waits with the mutex is to give up: the storage is closed, or reset */
 bool nvmf_stopping(const struct nvmf *nvmf);
 
 /** nvmf_lose() - the association is over, for @format's reason; the first one counts */
@@ -472,6 +482,8 @@ void nvmf_command_start(struct nvmf_queue *queue, unsigned which, const struct n
 void nvmf_ring_open(struct nvmf_queue *queue, u64 sq, u64 cq, u32 size);
 /** nvmf_ring_fetch() - take commands that were announced; how many */
 unsigned nvmf_ring_fetch(struct nvmf_queue *queue);
+/** nvmf_ring_rung() - whether a doorbell was rung that lets the queue go on */
+bool nvmf_ring_rung(const struct nvmf_queue *queue);
 /** nvmf_ring_post() - post the completion of a command that was taken */
 void nvmf_ring_post(struct nvmf_queue *queue, u16 cid, u32 status, u32 dw0, u32 dw1);
 /** nvmf_ring_take() - a free request for @sqe, or NULL: its CID is in use, and that was posted */
@@ -555,13 +567,33 @@ bool nvmf_path_is_better(const struct nvmf *nvmf);
  * sentence */
 int nvmf_path_ask(struct nvmf *probe, u32 nsid, u32 *state);
 
+/* keeper.c */
+
+int nvmf_keeper_start(struct nvmf *nvmf);
+/** nvmf_keeper_stop() - nothing is moved any more, and the thread has ended within @ms; 0 or -ETIMEDOUT */
+int nvmf_keeper_stop(struct nvmf *nvmf, unsigned ms);
+/** nvmf_keeper_wake() - something happened that it should know; any thread. Of a probe: whoever waits in
+ * nvmf_poll() */
+void nvmf_keeper_wake(struct nvmf *nvmf);
+
 /* mover.c */
 
-int nvmf_mover_start(struct nvmf *nvmf);
-/** nvmf_mover_stop() - the thread has ended within @ms; 0 or -ETIMEDOUT */
-int nvmf_mover_stop(struct nvmf *nvmf, unsigned ms);
-void nvmf_mover_wake(struct nvmf *nvmf);
-/** nvmf_mover_poll() - ask epoll what the sockets have, for at most @ns */
-void nvmf_mover_poll(struct nvmf *nvmf, uint64_t ns);
+/** nvmf_mover_join() - one of the process's movers has this storage from now on; 0 or a negative errno with a
+ * sentence */
+int nvmf_mover_join(struct nvmf *nvmf);
+/** nvmf_mover_leave() - it moves nothing of this storage any more */
+void nvmf_mover_leave(struct nvmf *nvmf);
+/** nvmf_mover_forget() - the storage's keeper has ended: it needs no mover */
+void nvmf_mover_forget(struct nvmf *nvmf);
+/** nvmf_mover_wake() - there may be something to move that no doorbell and no socket tells of */
+void nvmf_mover_wake(const struct nvmf *nvmf);
+/** nvmf_move() - take commands from rings, send, receive, post, without waiting; with @admin the admin
+ * queue's commands, too, which may wait. Return: whether there was anything */
+bool nvmf_move(struct nvmf *nvmf, bool admin);
+/** nvmf_watch() - have epoll tell whoever moves of @events of @file, which @queue's connection is; 0 or a
+ * negative errno with a sentence */
+int nvmf_watch(struct nvmf_queue *queue, int file, uint32_t events);
+/** nvmf_poll() - ask epoll what the sockets have, for at most @ns */
+void nvmf_poll(struct nvmf *nvmf, uint64_t ns);
 
 #endif

@@ -155,7 +155,7 @@ static void publish(struct nvmf_path *path, u32 state)
 
 	nvmf_path_set(path->nvmf, path->host, state);
 	if (changed)
-		nvmf_mover_wake(path->nvmf);
+		nvmf_keeper_wake(path->nvmf);
 }
 
 static u64 period_ns(const struct nvmf *probe)
@@ -170,7 +170,7 @@ static void lose(struct nvmf_path *path)
 	nvmf_dissociate(path->probe);
 	path->probe->lost = false;
 	publish(path, NVMF_PATH_LOST);
-	nvmf_mover_poll(path->probe, path->pause_ms * MS);
+	nvmf_poll(path->probe, path->pause_ms * MS);
 	path->pause_ms = path->pause_ms * 2 < MOST_PAUSE_MS ? path->pause_ms * 2 : MOST_PAUSE_MS;
 }
 
@@ -217,7 +217,7 @@ static void watch(struct nvmf_path *path)
 	(void)nvmf_receive(&probe->queues[0]);
 	(void)nvmf_send(&probe->queues[0]);
 	if (!probe->event && !probe->lost)
-		nvmf_mover_poll(probe, now < path->check_ns ? path->check_ns - now : 0);
+		nvmf_poll(probe, now < path->check_ns ? path->check_ns - now : 0);
 	(void)nvmf_receive(&probe->queues[0]);
 	if (nvmf_stopping(probe))
 		return;
@@ -291,7 +291,7 @@ void nvmf_paths_stop(struct nvmf *nvmf)
 		if (!probe)
 			continue;
 		store_relaxed_u32(&probe->registers.stop, 1); /* joining orders the rest */
-		nvmf_mover_wake(probe);
+		nvmf_keeper_wake(probe);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		if (nvmf->paths[i].started)

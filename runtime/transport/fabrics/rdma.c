@@ -245,16 +245,12 @@ static int agree(struct nvmf_queue *queue, const char *where, uint64_t end_ns)
 	return wait_step(queue, link, &step, where, end_ns);
 }
 
-static int watch(const struct nvmf_queue *queue)
+static int watch(struct nvmf_queue *queue)
 {
 	const struct weir_rdma_link *link = &queue->connection.rdma->link;
-	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.ptr = (void *)(uintptr_t)queue };
+	int error = nvmf_watch(queue, link->events->fd, EPOLLIN);
 
-	if (epoll_ctl(queue->nvmf->epoll, EPOLL_CTL_ADD, link->events->fd, &event) == 0 &&
-	    epoll_ctl(queue->nvmf->epoll, EPOLL_CTL_ADD, link->channel->fd, &event) == 0)
-		return 0;
-	return weir_fail(errno, "storage \"%s\": cannot wait for its connections: %s", queue->nvmf->uri,
-			 strerror(errno));
+	return error ? error : nvmf_watch(queue, link->channel->fd, EPOLLIN);
 }
 
 static int connect_to(struct nvmf_queue *queue, const struct addrinfo *info, const char *where,

@@ -186,7 +186,7 @@ static int wait_for(struct nvmf_queue *queue, const struct nvmf_request *request
 		if (nvmf_now_ns() > end_ns)
 			return weir_fail(ETIMEDOUT, "%s: no answer within %llu ms", what,
 					 (unsigned long long)ms);
-		nvmf_mover_poll(nvmf, STEP_NS);
+		nvmf_poll(nvmf, STEP_NS);
 	}
 	return 0;
 }

@@ -47,26 +47,40 @@ static u32 distance(u32 from, u32 to, u32 size)
 
 /* doorbell.D2: pairs with the lane's store of the CQ head in core/queue/cq.h: it has read the entries that
  * may be overwritten from here on. */
-static void poll_cq(struct nvmf_queue *queue)
+static u32 cq_moved(const struct nvmf_queue *queue)
 {
 	u32 value = load_acquire_u32(&queue->nvmf->doorbells[2 * queue->id + 1]), moved;
 
-	if (value == queue->cq_head || value >= queue->size)
-		return;
+	if (value >= queue->size)
+		return 0;
 	moved = distance(queue->cq_head, value, queue->size);
-	if (moved > distance(queue->cq_head, queue->cq_tail, queue->size))
+	return moved <= distance(queue->cq_head, queue->cq_tail, queue->size) ? moved : 0;
+}
+
+static void poll_cq(struct nvmf_queue *queue)
+{
+	u32 moved = cq_moved(queue);
+
+	if (!moved)
 		return;
-	queue->cq_head = value;
 	queue->cq_free += moved;
+	queue->cq_head = (queue->cq_head + moved) % queue->size;
 }
 
 /* doorbell.D1: pairs with the lane's store of the SQ tail in core/queue/sq.h: the entries before it, and
  * their memory, are as the lane left them. */
-static void poll_sq(struct nvmf_queue *queue)
+static u32 sq_tail(const struct nvmf_queue *queue)
 {
 	u32 value = load_acquire_u32(&queue->nvmf->doorbells[2 * queue->id]);
 
-	if (value == queue->tail || value >= queue->size)
+	return value < queue->size ? value : queue->tail;
+}
+
+static void poll_sq(struct nvmf_queue *queue)
+{
+	u32 value = sq_tail(queue);
+
+	if (value == queue->tail)
 		return;
 	queue->tail = value;
 	/* What was taken from the DMA map before the doorbell rang is seen as gone. */
@@ -196,4 +210,13 @@ unsigned nvmf_ring_fetch(struct nvmf_queue *queue)
 			nvmf_bridge_begin(queue, &sqe);
 	}
 	return count;
+}
+
+bool nvmf_ring_rung(const struct nvmf_queue *queue)
+{
+	if (!queue->has_sq || !queue->connection.open)
+		return false;
+	if (queue->head == queue->tail)
+		return sq_tail(queue) != queue->tail;
+	return !queue->cq_free && cq_moved(queue);
 }

@@ -3,7 +3,7 @@
  * transport_nvmf.c: nvmf: is a controller on a network, reached through NVMe/TCP or NVMe/RDMA.
  *
  * Owns: the URI's keys, and registers as the runtime reads and writes them. To the runtime it is a controller
- * like any other, with queues in memory; mover.c carries them over.
+ * like any other, with queues in memory; mover.c moves what is in them.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -247,14 +247,19 @@ static int bring_up(struct nvmf *nvmf, const struct weir_transport_request *requ
 
 	nvmf->dma = request->dma;
 	nvmf->doorbells = request->doorbells;
-	nvmf->woken = request->wakes;
+	nvmf->woken = request->host_rings;
+	error = nvmf_mover_join(nvmf);
+	if (error)
+		return error;
+	pthread_mutex_lock(&nvmf->mutex);
 	error = nvmf_associate(nvmf);
+	if (!error && nvmf->keys.hosts.count == 1)
+		nvmf_path_set(nvmf, 0, NVME_ANA_OPTIMIZED); /* until it says otherwise */
+	pthread_mutex_unlock(&nvmf->mutex);
 	if (error)
 		return error;
 	describe(nvmf);
-	if (nvmf->keys.hosts.count == 1)
-		nvmf_path_set(nvmf, 0, NVME_ANA_OPTIMIZED); /* until it says otherwise */
-	error = nvmf_mover_start(nvmf);
+	error = nvmf_keeper_start(nvmf);
 	return error ? error : nvmf_paths_start(nvmf);
 }
 
@@ -277,17 +282,12 @@ static int nvmf_open(struct weir_transport_request *request, struct weir_transpo
 	nvmf->base.network = (uintptr_t)&nvmf->counters;
 	error = bring_up(nvmf, request);
 	if (error) {
-		(void)nvmf_mover_stop(nvmf, CLOSE_MS);
+		(void)nvmf_keeper_stop(nvmf, CLOSE_MS);
 		nvmf_free(nvmf);
 		return error;
 	}
 	*out = &nvmf->base;
 	return 0;
-}
-
-static void nvmf_wake(struct weir_transport *transport)
-{
-	nvmf_mover_wake(nvmf_of(transport));
 }
 
 static uint64_t read_cap(const struct nvmf *nvmf)
@@ -303,7 +303,7 @@ static uint32_t nvmf_read32(struct weir_transport *transport, uint32_t offset)
 
 	switch (offset) {
 	case NVME_REGISTER_CSTS:
-		/* fabrics.R2: pairs with publish() in mover.c */
+		/* fabrics.R2: pairs with publish() in keeper.c */
 		return load_acquire_u32(&nvmf->registers.csts);
 	case NVME_REGISTER_CC: return load_relaxed_u32(&nvmf->registers.cc); /* relaxed: the runtime's own */
 	case NVME_REGISTER_VS: return nvmf->controller.vs;
@@ -323,7 +323,7 @@ static void write_cc(struct nvmf *nvmf, uint32_t value)
 
 	if ((before & NVME_CC_ENABLE) && !(value & NVME_CC_ENABLE))
 		fetch_add_u32(&nvmf->registers.falls, 1);
-	nvmf_mover_wake(nvmf);
+	nvmf_keeper_wake(nvmf);
 }
 
 static void nvmf_write32(struct weir_transport *transport, uint32_t offset, uint32_t value)
@@ -356,7 +356,7 @@ static int nvmf_restart(struct weir_transport *transport)
 {
 	struct nvmf *nvmf = nvmf_of(transport);
 
-	/* acquire: pairs with the stores in mover.c */
+	/* acquire: pairs with the stores in keeper.c */
 	while (!load_acquire_u32(&nvmf->registers.connected)) {
 		if (load_acquire_u32(&nvmf->registers.csts) == UINT32_MAX)
 			return weir_fail(ENOTCONN, "storage \"%s\": its controller is not connected any more",
@@ -374,12 +374,13 @@ static void nvmf_stats(struct weir_transport *transport, struct weir_transport_s
 	stats->bytes_written = load_relaxed_u64(&nvmf->counters.bytes_out);
 }
 
-/* Without the mover nothing comes from the network any more. */
+/* Without its keeper and its mover nothing comes from the network any more. */
 static int nvmf_halt(struct weir_transport *transport)
 {
-	if (nvmf_mover_stop(nvmf_of(transport), HALT_MS) == 0)
+	if (nvmf_keeper_stop(nvmf_of(transport), HALT_MS) == 0)
 		return 0;
-	return weir_fail(ETIMEDOUT, "the mover thread did not end within %d ms", HALT_MS);
+	return weir_fail(ETIMEDOUT, "the thread that keeps its connections did not end within %d ms",
+			 HALT_MS);
 }
 
 static const char *nvmf_path(struct weir_transport *transport)
@@ -389,7 +390,7 @@ static const char *nvmf_path(struct weir_transport *transport)
 
 static void nvmf_close(struct weir_transport *transport)
 {
-	(void)nvmf_mover_stop(nvmf_of(transport), CLOSE_MS);
+	(void)nvmf_keeper_stop(nvmf_of(transport), CLOSE_MS);
 	nvmf_free(nvmf_of(transport));
 }
 
@@ -405,7 +406,6 @@ const struct weir_transport_ops weir_transport_nvmf = {
 	.restart = nvmf_restart,
 	.stats = nvmf_stats,
 	.halt = nvmf_halt,
-	.wake = nvmf_wake,
 	.path = nvmf_path,
 	.close = nvmf_close,
 };

@@ -17,7 +17,8 @@
 	"block, threads, lat_us, iops, mdts, fault, trace, mover, shadow, doorbell, timeout_ms, retries"
 
 /** struct weir_soft_keys - what the keys say; @block_bytes: 0 if not given; @trace: the URI's, or NULL;
- * @engine: volumes are in front of the medium; @manager: of struct weir_engine_options */
+ * @engine: volumes are in front of the medium; @manager: of struct weir_engine_options; @woken: of struct
+ * weir_virtual_options, and no key */
 struct weir_soft_keys {
 	uint64_t block_bytes;
 	uint64_t threads;
@@ -30,6 +31,7 @@ struct weir_soft_keys {
 	const char *trace;
 	const char *manager;
 	unsigned engine;
+	bool woken;
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 	unsigned fault_count;
 };

@@ -12,6 +12,7 @@
 
 #include <pthread.h>
 
+#include "../sleeper.h"
 #include "front.h"
 #include "word.h"
 #include <weir/nvme.h>
@@ -322,6 +323,7 @@ struct virtual_host_thread {
 	u32 index;
 	bool joined;
 	pthread_t handle;
+	struct weir_sleeper sleeper;
 };
 
 enum virtual_phase {

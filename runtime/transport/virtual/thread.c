@@ -2,9 +2,9 @@
 /*
  * virtual/thread.c: host threads that poll a controller.
  *
- * Owns: how an idle thread waits. A doorbell is a plain store that wakes
- * nobody, so it looks ever less often, but at least every 50 microseconds; with
- * commands in flight it only yields.
+ * Owns: how an idle thread waits. A GPU's doorbell is a plain store that wakes
+ * nobody, so the thread polls ever less often, but at least every 50 microseconds; with
+ * commands in flight it only yields. Where the host rings it is woken (transport/sleeper.h).
  */
 #include <errno.h>
 #include <sched.h>
@@ -15,32 +15,51 @@
 #include <time.h>
 
 #include "../../backend/error.h"
+#include "../../backend/posted.h"
+#include "../../base/idle.h"
+#include "../../base/timeout.h"
 #include "parts.h"
 
 enum {
-	SPINS = 100,   /* idle polls with a pause */
-	YIELDS = 1000, /* then with a yield */
-	SLEEP_NS_MAX = 50 * 1000,
-	SLEEP_NS_STEP = 500, /* then with sleeps, each longer than the last by this */
+	SPINS = 100,               /* idle polls with a pause */
+	YIELDS = 1000,             /* then with a yield; then with sleeps, but while something is under way */
+	BUSY_YIELDS = 10 * YIELDS, /* then also with sleeps: it is late, or held back by a fault */
+	WOKEN_SLEEP_NS =
+		2000 * 1000, /* of one that is woken; registers and other threads' messages wake nobody */
 };
 
-static void sleep_ns(long ns)
+static void sleep_ns(u64 ns)
 {
-	struct timespec duration = { .tv_nsec = ns };
-
-	nanosleep(&duration, NULL);
+	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-static void back_off(unsigned idle, bool busy)
+/* Doorbells that were rung before the thread sleeps are served before, later ones wake it. */
+static void sleep_until_rung(struct virtual_host_thread *host, u64 most_ns)
 {
-	long ns = ((long)idle - SPINS - YIELDS) * SLEEP_NS_STEP;
+	weir_sleeper_begin(&host->sleeper);
+	if (!weir_virtual_poll(host->controller, host->index))
+		weir_sleeper_wait(&host->sleeper, most_ns);
+	weir_sleeper_end(&host->sleeper);
+}
 
-	if (idle < SPINS)
+/* After @idle polls in a row that found nothing, the first that is followed by a sleep at *since_ns. */
+static void back_off(struct virtual_host_thread *host, unsigned idle, bool busy, u64 *since_ns)
+{
+	u64 ns;
+
+	if (idle == SPINS + YIELDS)
+		*since_ns = weir_cpu_clock_ns();
+	if (idle < SPINS) {
 		relax_core();
-	else if (busy || idle < SPINS + YIELDS)
+	} else if (idle < SPINS + (busy ? BUSY_YIELDS : YIELDS)) {
 		sched_yield();
-	else
-		sleep_ns(ns < SLEEP_NS_MAX ? ns + 1 : SLEEP_NS_MAX);
+	} else {
+		ns = weir_idle_pause_ns(weir_cpu_clock_ns() - *since_ns);
+		if (host->controller->options.woken)
+			sleep_until_rung(host, busy ? ns : WOKEN_SLEEP_NS);
+		else
+			sleep_ns(ns);
+	}
 }
 
 /* Leave nothing with the medium: it may know its requests by the thread that submitted them. */
@@ -58,19 +77,34 @@ static void *run(void *argument)
 	struct virtual_host_thread *host = argument;
 	struct weir_virtual *controller = host->controller;
 	unsigned idle = 0;
+	u64 since_ns = 0;
 
-	prctl(PR_SET_TIMERSLACK, 1000); /* else a sleep of 50 us lasts 100 */
+	prctl(PR_SET_TIMERSLACK, 1000); /* else a sleep of a microsecond lasts fifty */
 	while (!load_relaxed_u32(&controller->stop)) {
 		if (weir_virtual_poll(controller, host->index)) {
 			idle = 0;
+			weir_posted_more();
 			continue;
 		}
-		back_off(idle, weir_virtual_busy(controller, host->index));
-		if (idle < SPINS + YIELDS + SLEEP_NS_MAX / SLEEP_NS_STEP)
+		if (idle == 0)
+			weir_posted();
+		back_off(host, idle, weir_virtual_busy(controller, host->index), &since_ns);
+		if (idle < SPINS + BUSY_YIELDS)
 			idle++;
 	}
 	settle(&controller->threads[host->index]);
 	return NULL;
+}
+
+static int open_sleeper(struct virtual_host_thread *host)
+{
+	struct weir_virtual *controller = host->controller;
+	int error = weir_sleeper_open(&host->sleeper);
+
+	if (!error)
+		weir_sleeper_attach(&host->sleeper, weir_virtual_doorbells(controller),
+				    weir_virtual_doorbell_bytes(controller->options.max_queue_pairs));
+	return error;
 }
 
 static int start_one(struct weir_virtual *controller, u32 index)
@@ -81,9 +115,15 @@ static int start_one(struct weir_virtual *controller, u32 index)
 
 	host->controller = controller;
 	host->index = index;
-	error = pthread_create(&host->handle, NULL, run, host);
+	host->sleeper.file = -1;
+	error = controller->options.woken ? open_sleeper(host) : 0;
 	if (error)
+		return error;
+	error = pthread_create(&host->handle, NULL, run, host);
+	if (error) {
+		weir_sleeper_close(&host->sleeper);
 		return weir_fail(error, "cannot start controller thread %u: %s", index, strerror(error));
+	}
 	snprintf(name, sizeof(name), "weir-virt-%u", index % 10000);
 	pthread_setname_np(host->handle, name);
 	return 0;
@@ -92,9 +132,11 @@ static int start_one(struct weir_virtual *controller, u32 index)
 static void join(struct weir_virtual *controller, u32 count)
 {
 	store_relaxed_u32(&controller->stop, 1); /* joining orders the rest */
-	for (u32 i = 0; i < count; i++)
+	for (u32 i = 0; i < count; i++) {
 		if (!controller->hosts[i].joined)
 			pthread_join(controller->hosts[i].handle, NULL);
+		weir_sleeper_close(&controller->hosts[i].sleeper);
+	}
 	free(controller->hosts);
 	controller->hosts = NULL;
 }
@@ -127,11 +169,7 @@ int weir_virtual_halt(struct weir_virtual *controller, unsigned ms)
 
 	if (!controller->hosts)
 		return 0;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
+	until = weir_timeout_to_join(ms);
 	store_relaxed_u32(&controller->stop, 1); /* joining orders the rest */
 	for (u32 i = 0; i < controller->options.threads; i++) {
 		struct virtual_host_thread *host = &controller->hosts[i];

@@ -89,6 +89,7 @@ static int start(struct soft *soft, struct weir_medium *medium, const struct wei
 		.faults = keys->faults,
 		.fault_count = keys->fault_count,
 		.doorbells = request->doorbells,
+		.woken = keys->woken,
 		.shadow_doorbells = keys->shadow,
 		.front = request->front,
 	};

@@ -41,6 +41,8 @@ struct virtual_front;
  * @clock_argument: what @clock_ns is given
  * @doorbells: memory for the doorbell words, zeroed whole pages of
  *             weir_virtual_doorbell_bytes(), to outlive the controller; NULL = its own
+ * @woken: its threads sleep until they are woken: doorbells are rung by weir_mmio_store_u32() on the host
+ * alone (sleeper.h)
  * @faults: what goes wrong, copied; NULL = nothing
  * @fault_count: rows of @faults
  * @shadow_doorbells: offer Doorbell Buffer Config; max_queue_pairs is at most 511 then
@@ -64,6 +66,7 @@ struct weir_virtual_options {
 	const struct weir_virtual_fault *faults;
 	unsigned fault_count;
 	uint32_t *doorbells;
+	bool woken;
 	bool shadow_doorbells;
 	const struct virtual_front *front;
 	struct weir_engine *engine;

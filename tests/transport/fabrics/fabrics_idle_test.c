@@ -3,6 +3,8 @@
  * fabrics_idle_test.c: a storage over the network that nobody uses for long, or whose target is gone for
  * long. The clock of the storage's thread and of the target's runs as fast as both of them read it.
  */
+#include <dirent.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -26,10 +28,18 @@
 
 #define NQN "nqn.2026-11.org.example:disk1"
 
-enum { LIMIT_MS = 10000, STEPS_PER_LIMIT = 4, LIMITS = 4, POLLS = 3, LOSS_S = 1000, LOST_POLLS = 30 };
+enum {
+	LIMIT_MS = 10000,
+	STEPS_PER_LIMIT = 4,
+	LIMITS = 4,
+	POLLS = 3,
+	LOSS_S = 1000,
+	LOST_POLLS = 30,
+	STORAGES = 5
+};
 
 /** enum thread - who reads the clock */
-enum thread { OTHER, MOVER, SERVER, THREADS };
+enum thread { OTHER, KEEPER, SERVER, THREADS };
 
 static uint64_t ahead_ns;           /* of the system's clock */
 static unsigned polls[THREADS];     /* how often each has read it */
@@ -40,7 +50,7 @@ static enum thread name_of_this(void)
 	char name[16] = "";
 
 	prctl(PR_GET_NAME, name);
-	return !strncmp(name, "weir-nvmf", 9) ? MOVER : !strncmp(name, "weir-serve", 10) ? SERVER : OTHER;
+	return !strncmp(name, "weir-keeper", 11) ? KEEPER : !strncmp(name, "weir-serve", 10) ? SERVER : OTHER;
 }
 
 int clock_gettime(clockid_t clock, struct timespec *time)
@@ -48,26 +58,28 @@ int clock_gettime(clockid_t clock, struct timespec *time)
 	int result = (int)syscall(SYS_clock_gettime, clock, time);
 	uint64_t ahead;
 
-	reader = reader == OTHER ? name_of_this() : reader;
-	if (clock != CLOCK_MONOTONIC || reader == OTHER)
+	/* Atomic, since a thread's lanes are threads of their own to ThreadSanitizer. */
+	if (__atomic_load_n(&reader, __ATOMIC_RELAXED) == OTHER)
+		__atomic_store_n(&reader, name_of_this(), __ATOMIC_RELAXED);
+	if (clock != CLOCK_MONOTONIC || __atomic_load_n(&reader, __ATOMIC_RELAXED) == OTHER)
 		return result;
 	ahead = __atomic_load_n(&ahead_ns, __ATOMIC_ACQUIRE) + (uint64_t)time->tv_nsec;
 	time->tv_sec += (time_t)(ahead / 1000000000);
 	time->tv_nsec = (long)(ahead % 1000000000);
-	__atomic_fetch_add(&polls[reader], 1, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&polls[__atomic_load_n(&reader, __ATOMIC_RELAXED)], 1, __ATOMIC_RELEASE);
 	return result;
 }
 
-/* Time passes, and both have seen it: the storage's thread, which does not wait long, a few times. */
+/* Time passes, and both have seen it: the thread that keeps the storage's connections a few times. */
 static void step(void)
 {
 	unsigned before[THREADS];
 
 	__atomic_fetch_add(&ahead_ns, (uint64_t)LIMIT_MS * 1000000 / STEPS_PER_LIMIT, __ATOMIC_RELEASE);
-	for (enum thread i = MOVER; i < THREADS; i++)
+	for (enum thread i = KEEPER; i < THREADS; i++)
 		before[i] = __atomic_load_n(&polls[i], __ATOMIC_ACQUIRE);
-	for (enum thread i = MOVER; i < THREADS; i++)
-		while (__atomic_load_n(&polls[i], __ATOMIC_ACQUIRE) - before[i] < (i == MOVER ? POLLS : 1))
+	for (enum thread i = KEEPER; i < THREADS; i++)
+		while (__atomic_load_n(&polls[i], __ATOMIC_ACQUIRE) - before[i] < (i == KEEPER ? POLLS : 1))
 			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 }
 
@@ -131,8 +143,8 @@ static bool gives_up(const struct nvmf *nvmf, uint64_t seconds)
 	bool given_up = false;
 
 	__atomic_fetch_add(&ahead_ns, seconds * 1000000000, __ATOMIC_RELEASE);
-	before = __atomic_load_n(&polls[MOVER], __ATOMIC_ACQUIRE);
-	while (!given_up && __atomic_load_n(&polls[MOVER], __ATOMIC_ACQUIRE) - before < LOST_POLLS) {
+	before = __atomic_load_n(&polls[KEEPER], __ATOMIC_ACQUIRE);
+	while (!given_up && __atomic_load_n(&polls[KEEPER], __ATOMIC_ACQUIRE) - before < LOST_POLLS) {
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 		given_up = load_relaxed_u32(&nvmf->registers.csts) == UINT32_MAX; /* relaxed: a state alone */
 	}
@@ -165,11 +177,67 @@ static void a_lost_target_is_given_up_in_time(void **state)
 	must(weir_context_close(context));
 }
 
+/* Of this process, the threads of @name. */
+static unsigned threads_named(const char *name)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	unsigned count = 0;
+
+	assert_non_null(tasks);
+	for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+		char path[300], text[20] = "";
+		FILE *file;
+
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
+		file = fopen(path, "r");
+		count += file && fgets(text, sizeof(text), file) && !strncmp(text, name, strlen(name));
+		if (file)
+			fclose(file);
+	}
+	closedir(tasks);
+	return count;
+}
+
+/* Half as many movers as cores move for all storages, and end with the last of them. */
+static void storages_share_movers(void **state)
+{
+	struct weir_target *target = serve();
+	struct weir_storage *storages[STORAGES];
+	struct weir_context *context;
+	char uri[200], block[512] = { 1 }, back[512];
+	unsigned most;
+	cpu_set_t set;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(set), &set), 0);
+	most = CPU_COUNT(&set) < 4 ? 1 : (unsigned)CPU_COUNT(&set) / 2;
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context));
+	snprintf(uri, sizeof(uri), "nvmf:%s/%s", weir_target_address(target, 0), NQN);
+	for (unsigned i = 0; i < STORAGES; i++) {
+		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 1), &storages[i]));
+		assert_int_equal(threads_named("weir-mover"), i < most ? i + 1 : most);
+		assert_int_equal(threads_named("weir-keeper"), i + 1);
+	}
+	for (unsigned i = 0; i < STORAGES; i++) {
+		memset(block, (int)i + 1, sizeof(block));
+		must(weir_storage_write(storages[i], i * sizeof(block), block, sizeof(block)));
+		must(weir_storage_read(storages[STORAGES - 1], i * sizeof(block), back, sizeof(back)));
+		assert_memory_equal(back, block, sizeof(block));
+		must(weir_storage_close(storages[i]));
+	}
+	assert_int_equal(threads_named("weir-mover"), 0);
+	assert_int_equal(threads_named("weir-keeper"), 0);
+	must(weir_context_close(context));
+	weir_target_stop(target, 10000);
+	weir_target_destroy(target);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_idle_host_is_kept),
 		cmocka_unit_test(a_lost_target_is_given_up_in_time),
+		cmocka_unit_test(storages_share_movers),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
