@@ -45,20 +45,24 @@ def rate(row):
 
 # ---- tables: each of one or several figures ----
 
-def machine(results):
-    facts = results["machine"]
+def set_up(facts):
     memory = f"{facts['memory_bytes'] / (1 << 30):.0f} GiB" if facts.get("memory_bytes") else None
     words = [f"{facts['processors']} processors ({facts.get('processor') or 'of an unknown kind'})", memory,
              f"{facts.get('file_system')} on {facts.get('disk')}", f"Linux {facts.get('kernel')}", facts.get("system"),
              f"load average {facts['load_average']:.1f} at the start", f"{facts.get('build')} build", f"commit {(facts.get('commit') or 'unknown')[:12]}",
              facts.get("date")]
+    return ", ".join(filter(None, words))
+
+
+def machine(results):
+    facts = results["machine"]
     warm = "" if facts.get("caches_dropped") else " The page cache was not dropped: that takes root."
     other = {}
     for figure in results["figures"]:
-        if figure.get("commit") != facts.get("commit"):
+        if figure.get("commit") != facts.get("commit") and "machine" not in figure:
             other.setdefault((figure.get("commit") or "unknown").split()[0][:12], []).append(figure["name"])
     apart = "; ".join(f"{', '.join(names)}: commit {known}" for known, names in other.items())
-    return ("Set-up: " + ", ".join(word for word in words if word) + f". Median of {facts['runs']} runs of {facts['seconds_of_a_run']} s." + warm +
+    return ("Set-up: " + set_up(facts) + f". Median of {facts['runs']} runs of {facts['seconds_of_a_run']} s." + warm +
             (f" At another time {apart}." if apart else "") + "\n")
 
 
@@ -157,8 +161,12 @@ TABLES = {f.__name__: f for f in (machine, samples, peers, pool, remote, lookup,
 
 def render(results, plots=()):
     """{name: Markdown}, of what was measured."""
+    text = render_tables(results, TABLES)
+    for name in text:
+        elsewhere = {set_up(figure["machine"]) for figure in results["figures"] if "machine" in figure and figure["name"].split("_")[0] == name}
+        text[name] += "".join(f"\nThis table's set-up: {facts}.\n" for facts in sorted(elsewhere))
     return {name: made + (f"\n[Plot](results/datasets-{name}.svg)\n" if name in plots else "")
-            for name, made in render_tables(results, TABLES).items()}
+            for name, made in text.items()}
 
 
 # ---- plots ----

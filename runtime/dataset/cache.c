@@ -144,19 +144,15 @@ static bool ahead(const struct weir_dataset *dataset, uint64_t group)
 uint64_t weir_dataset_cache_use(struct weir_dataset *dataset, uint64_t chunk)
 {
 	const struct weir_dataset_epoch *epoch = &dataset->epoch;
-	struct weir_dataset_sequence_options next = epoch->options;
-	struct weir_dataset_epoch later = { .chunks = epoch->chunks };
 	uint64_t group;
 
 	if (!epoch->group_first)
 		return 0;
-	group = weir_dataset_permute_index(&epoch->permute, chunk) / epoch->options.buffer_chunks;
+	group = weir_dataset_epoch_use(epoch, &epoch->chunked, chunk);
 	if (ahead(dataset, group))
 		return epoch->options.epoch * epoch->groups + group;
-	next.epoch++;
-	weir_dataset_epoch_permute(&later, &next);
-	group = weir_dataset_permute_index(&later.permute, chunk) / epoch->options.buffer_chunks;
-	return next.epoch * epoch->groups + group;
+	group = weir_dataset_epoch_use(epoch, &epoch->next, chunk);
+	return (epoch->options.epoch + 1) * epoch->groups + group;
 }
 
 /* A use that is past becomes the next one. */

@@ -10,7 +10,7 @@
 #include "backend/error.h"
 
 /* What a key is for: each purpose has numbers of its own. */
-enum { PURPOSE_SAMPLES = 1, PURPOSE_CHUNKS = 2, PURPOSE_GROUP = 3 };
+enum { PURPOSE_SAMPLES = 1, PURPOSE_GROUP = 3 }; /* and interleave.c's */
 
 static const char *const names[] = {
 	[WEIR_DATASET_SHUFFLED_CHUNK] = "shuffled-chunk",
@@ -34,16 +34,13 @@ uint64_t weir_dataset_epoch_chunk(const struct weir_dataset_epoch *epoch, uint64
 
 	if (index >= epoch->options.buffer_chunks || at >= epoch->chunks)
 		return UINT64_MAX;
-	return weir_dataset_permute_at(&epoch->permute, at);
+	return weir_dataset_interleave_at(&epoch->chunked, at);
 }
 
-void weir_dataset_epoch_permute(struct weir_dataset_epoch *epoch,
-				const struct weir_dataset_sequence_options *options)
+uint64_t weir_dataset_epoch_use(const struct weir_dataset_epoch *epoch,
+				const struct weir_dataset_interleave *order, uint64_t chunk)
 {
-	bool full = options->order == WEIR_DATASET_FULL;
-
-	weir_dataset_permute_open(&epoch->permute, full ? epoch->samples : epoch->chunks, options->seed,
-				  options->epoch, full ? PURPOSE_SAMPLES : PURPOSE_CHUNKS);
+	return weir_dataset_interleave_index(order, chunk) / epoch->options.buffer_chunks;
 }
 
 static int open_groups(struct weir_dataset_epoch *epoch)
@@ -79,19 +76,27 @@ static int open_groups(struct weir_dataset_epoch *epoch)
 }
 
 int weir_dataset_epoch_open(struct weir_dataset_epoch *epoch,
-			    const struct weir_dataset_sequence_options *options, const uint32_t *chunk_first,
-			    uint64_t chunks)
+			    const struct weir_dataset_sequence_options *options,
+			    const struct weir_dataset_directory *directory)
 {
 	int error = 0;
 
 	memset(epoch, 0, sizeof(*epoch));
 	epoch->options = *options;
-	epoch->chunk_first = chunk_first;
-	epoch->chunks = chunks;
-	epoch->samples = chunk_first[chunks];
+	epoch->chunk_first = directory->chunk_first;
+	epoch->chunks = directory->chunks;
+	epoch->samples = directory->chunk_first[directory->chunks];
 	epoch->group = UINT64_MAX;
-	weir_dataset_epoch_permute(epoch, options);
-	if (options->order != WEIR_DATASET_FULL)
+	if (options->order == WEIR_DATASET_FULL) {
+		weir_dataset_permute_open(&epoch->permute, epoch->samples, options->seed, options->epoch,
+					  PURPOSE_SAMPLES);
+		return 0;
+	}
+	error = weir_dataset_interleave_open(&epoch->chunked, directory, options->seed, options->epoch);
+	if (!error)
+		error = weir_dataset_interleave_open(&epoch->next, directory, options->seed,
+						     options->epoch + 1);
+	if (!error)
 		error = open_groups(epoch);
 	if (error)
 		weir_dataset_epoch_close(epoch);
@@ -103,6 +108,8 @@ void weir_dataset_epoch_close(struct weir_dataset_epoch *epoch)
 	free(epoch->group_first);
 	free(epoch->group_samples);
 	free(epoch->cursors);
+	weir_dataset_interleave_close(&epoch->chunked);
+	weir_dataset_interleave_close(&epoch->next);
 	memset(epoch, 0, sizeof(*epoch));
 }
 

@@ -13,7 +13,7 @@
 
 #include <weir/dataset.h>
 
-#include "permute.h"
+#include "interleave.h"
 
 /**
  * struct weir_dataset_epoch - the order of one epoch
@@ -26,7 +26,9 @@ struct weir_dataset_epoch {
 	uint64_t samples;
 	const uint32_t *chunk_first;
 	uint64_t chunks;
-	struct weir_dataset_permute permute; /* of samples, or of chunks */
+	struct weir_dataset_permute permute;    /* of samples: `full` */
+	struct weir_dataset_interleave chunked; /* the other orders */
+	struct weir_dataset_interleave next;    /* of the next epoch */
 	uint64_t groups;
 	uint64_t *group_first;
 	uint64_t group;
@@ -37,12 +39,8 @@ struct weir_dataset_epoch {
 
 /** weir_dataset_epoch_open() - begin; @options.buffer_chunks is set. Return: 0 or -ENOMEM with a sentence */
 int weir_dataset_epoch_open(struct weir_dataset_epoch *epoch,
-			    const struct weir_dataset_sequence_options *options, const uint32_t *chunk_first,
-			    uint64_t chunks);
-
-/** weir_dataset_epoch_permute() - only the permutation of @epoch's chunks or samples, whose number is set */
-void weir_dataset_epoch_permute(struct weir_dataset_epoch *epoch,
-				const struct weir_dataset_sequence_options *options);
+			    const struct weir_dataset_sequence_options *options,
+			    const struct weir_dataset_directory *directory);
 
 /** weir_dataset_epoch_at() - number of the sample at @position; UINT64_MAX: no memory */
 uint64_t weir_dataset_epoch_at(struct weir_dataset_epoch *epoch, uint64_t position);
@@ -52,6 +50,11 @@ uint64_t weir_dataset_epoch_group(const struct weir_dataset_epoch *epoch, uint64
 
 /** weir_dataset_epoch_chunk() - chunk @index of group @group; UINT64_MAX: it has fewer */
 uint64_t weir_dataset_epoch_chunk(const struct weir_dataset_epoch *epoch, uint64_t group, uint64_t index);
+
+/** weir_dataset_epoch_use() - the group that chunk @chunk is in, in the order @order of this epoch or the
+ * next */
+uint64_t weir_dataset_epoch_use(const struct weir_dataset_epoch *epoch,
+				const struct weir_dataset_interleave *order, uint64_t chunk);
 
 /** weir_dataset_epoch_close() - free what it points to */
 void weir_dataset_epoch_close(struct weir_dataset_epoch *epoch);

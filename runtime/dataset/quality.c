@@ -61,8 +61,7 @@ static int list(struct weir_dataset *dataset, const struct weir_dataset_sequence
 		uint64_t *order)
 {
 	struct weir_dataset_epoch epoch;
-	int error = weir_dataset_epoch_open(&epoch, sequence, dataset->directory.chunk_first,
-					    dataset->directory.chunks);
+	int error = weir_dataset_epoch_open(&epoch, sequence, &dataset->directory);
 
 	if (error)
 		return error;

@@ -184,8 +184,7 @@ static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequenc
 		return error;
 	dataset->begun = false;
 	weir_dataset_epoch_close(&dataset->epoch);
-	error = weir_dataset_epoch_open(&dataset->epoch, &options, dataset->directory.chunk_first,
-					dataset->directory.chunks);
+	error = weir_dataset_epoch_open(&dataset->epoch, &options, &dataset->directory);
 	if (!error)
 		choose_way(dataset);
 	return error;

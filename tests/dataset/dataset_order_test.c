@@ -9,14 +9,17 @@
 enum { SAMPLES = 10007, CHUNK_SAMPLES = 97 };
 
 static uint32_t chunk_first[SAMPLES / CHUNK_SAMPLES + 2];
-static uint64_t chunks;
+static struct weir_dataset_part whole = { .count = SAMPLES };
+static struct weir_dataset_directory one_storage = { .parts = &whole,
+						     .part_count = 1,
+						     .chunk_first = chunk_first };
 
 static int set_up(void **state)
 {
 	(void)state;
-	for (uint32_t at = 0; at < SAMPLES; at += CHUNK_SAMPLES + chunks % 7)
-		chunk_first[chunks++] = at;
-	chunk_first[chunks] = SAMPLES;
+	for (uint32_t at = 0; at < SAMPLES; at += CHUNK_SAMPLES + one_storage.chunks % 7)
+		chunk_first[one_storage.chunks++] = at;
+	chunk_first[one_storage.chunks] = SAMPLES;
 	return 0;
 }
 
@@ -45,12 +48,85 @@ static void test_permutation(void **state)
 	}
 }
 
+/* Of each stretch of the order a storage has its share, give or take two chunks at either end. */
+static void check_turns(const struct weir_dataset_interleave *order,
+			const struct weir_dataset_directory *directory)
+{
+	for (uint32_t i = 0; i < directory->part_count; i++) {
+		struct weir_dataset_part part = directory->parts[i];
+		double most = 0, least = 0, share = (double)part.count / (double)directory->chunks, had = 0;
+
+		for (uint64_t index = 0; index < directory->chunks; index++) {
+			uint64_t chunk = weir_dataset_interleave_at(order, index);
+
+			had += chunk - part.first < part.count;
+			most = had - share * (double)(index + 1) > most ? had - share * (double)(index + 1)
+									: most;
+			least = had - share * (double)(index + 1) < least ? had - share * (double)(index + 1)
+									  : least;
+		}
+		assert_true(most - least <=
+			    4); /* 13 and more in a uniform order of 16 storages with 70 each */
+	}
+}
+
+static void interleave(const uint32_t *storages, uint32_t count, uint64_t seed)
+{
+	struct weir_dataset_part parts[16] = { 0 };
+	struct weir_dataset_directory directory = { .parts = parts, .part_count = count };
+	struct weir_dataset_interleave order, other;
+	uint64_t same = 0;
+	uint8_t *seen;
+
+	for (uint32_t i = 0; i < count; directory.chunks += storages[i++])
+		parts[i] = (struct weir_dataset_part){ .first = directory.chunks, .count = storages[i] };
+	directory.chunk_first = calloc(directory.chunks + 1, sizeof(*directory.chunk_first));
+	seen = calloc(directory.chunks + 1, 1);
+	for (uint32_t i = 0; i <= directory.chunks; i++) /* a sample each */
+		directory.chunk_first[i] = i;
+	must(weir_dataset_interleave_open(&order, &directory, seed, 1));
+	must(weir_dataset_interleave_open(&other, &directory, seed, 2));
+	for (uint64_t index = 0; index < directory.chunks; index++) {
+		uint64_t chunk = weir_dataset_interleave_at(&order, index);
+
+		assert_true(chunk < directory.chunks);
+		seen[chunk]++;
+		same += chunk == weir_dataset_interleave_at(&other, index);
+		assert_int_equal(weir_dataset_interleave_index(&order, chunk), index);
+	}
+	rig_all_once(seen, directory.chunks);
+	assert_true(directory.chunks < 100 || same < directory.chunks / 4);
+	check_turns(&order, &directory);
+	weir_dataset_interleave_close(&order);
+	weir_dataset_interleave_close(&other);
+	free(directory.chunk_first);
+	free(seen);
+}
+
+static void test_interleave(void **state)
+{
+	static const uint32_t storages[][16] = {
+		{ 1000 },
+		{ 100, 100, 100, 100 },
+		{ 100, 0, 101, 7, 1 },
+		{ 1, 0, 3000 },
+		{ 0, 0, 5 },
+		{ 0 },
+		{ 61, 62, 63, 64, 65, 66, 67, 68, 69, 70, 71, 72, 73, 74, 75, 76 },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(storages) / sizeof(storages[0]); i++)
+		for (uint64_t seed = 1; seed <= 3; seed++)
+			interleave(storages[i], 16, seed);
+}
+
 static void open_epoch(struct weir_dataset_epoch *epoch, uint64_t seed, uint64_t number, uint32_t order)
 {
 	must(weir_dataset_epoch_open(epoch,
 				     WEIR_OPTIONS(dataset_sequence, .seed = seed, .epoch = number,
 						  .order = order, .buffer_chunks = 8),
-				     chunk_first, chunks));
+				     &one_storage));
 }
 
 static void test_orders(void **state)
@@ -217,9 +293,9 @@ static void test_directory_bytes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_permutation),     cmocka_unit_test(test_orders),
-		cmocka_unit_test(test_ranks),           cmocka_unit_test(test_names),
-		cmocka_unit_test(test_directory_bytes),
+		cmocka_unit_test(test_permutation), cmocka_unit_test(test_interleave),
+		cmocka_unit_test(test_orders),      cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_names),       cmocka_unit_test(test_directory_bytes),
 	};
 
 	return cmocka_run_group_tests_name("dataset_order", tests, set_up, NULL);
