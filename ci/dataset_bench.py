@@ -53,7 +53,7 @@ class Sizes:
         # The pool: 80 us as an SSD has, and a rate that this machine can emulate sixteen times.
         self.pool_iops = pool_iops
         self.pool_mdts = 128 << 10                       # of the virtual controller
-        self.pool_bytes = 64 << 20 if quick else 768 << 20
+        self.pool_bytes = 64 << 20 if quick else 1536 << 20
         self.pool_cache = 16 << 20 if quick else 64 << 20 # of a client alone; of ranks at least a quarter each
         self.pool_devices = (1, 2) if quick else (1, 2, 4, 8, 16)
         # Bytes of a sample: samples of a batch, for each device that a client has to itself, and at most. Three batches fit into the cache.
