@@ -156,7 +156,7 @@ int weir_rpc_of(int socket, const char *name, struct weir_rpc **out)
 	}
 	(void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
 	rpc->socket = socket;
-	strncpy(rpc->name, name, sizeof(rpc->name) - 1);
+	snprintf(rpc->name, sizeof(rpc->name), "%s", name);
 	*out = rpc;
 	return 0;
 }
@@ -199,10 +199,9 @@ static int begin_tls(struct weir_rpc *rpc, const struct weir_rpc_identity *ident
 	return error ? error : handshake(rpc, identity, end_ms);
 }
 
-int weir_rpc_open(const char *address, const struct weir_rpc_identity *identity, unsigned ms,
-		  struct weir_rpc **out)
+static int open_one(const char *address, const struct weir_rpc_identity *identity, uint64_t end_ms,
+		    struct weir_rpc **out)
 {
-	uint64_t end_ms = now_ms() + ms;
 	struct weir_rpc *rpc = NULL;
 	int error = connect_any(address, end_ms);
 
@@ -218,6 +217,31 @@ int weir_rpc_open(const char *address, const struct weir_rpc_identity *identity,
 	}
 	*out = rpc;
 	return 0;
+}
+
+int weir_rpc_open(const char *address, const struct weir_rpc_identity *identity, unsigned ms,
+		  struct weir_rpc **out)
+{
+	uint64_t end_ms = now_ms() + ms;
+	char one[NAME_BYTES];
+	unsigned left = 1;
+	int error = -EINVAL;
+
+	for (const char *comma = address; (comma = strchr(comma, ',')); comma++)
+		left++;
+	for (; left && error; left--) { /* one that says nothing has its part of the time */
+		uint64_t now = now_ms(), part = end_ms > now ? (end_ms - now) / left : 0;
+
+		if (snprintf(one, sizeof(one), "%.*s", (int)strcspn(address, ","), address) >=
+		    (int)sizeof(one))
+			return weir_fail(ENAMETOOLONG,
+					 "daemon '%.40s...': an address has at most %d characters", address,
+					 NAME_BYTES - 1);
+		error = open_one(one, identity, now + part, out);
+		address += strcspn(address, ",");
+		address += *address == ',';
+	}
+	return error;
 }
 
 int weir_rpc_secure(struct weir_rpc *rpc, weir_tls_find *find, void *of)

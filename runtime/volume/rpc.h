@@ -36,8 +36,9 @@ struct weir_rpc_identity {
 
 /**
  * weir_rpc_open() - connect
- * @address: HOST:PORT, [HOST]:PORT, or the path of a socket, which begins with a slash
- * @identity: for TLS 1.3; NULL: nothing is encrypted, or @address is the path of a socket
+ * @address: HOST:PORT, [HOST]:PORT, or the path of a socket, which begins with a slash; several, with commas
+ * between them: the first that answers
+ * @identity: for TLS 1.3, except at the path of a socket; NULL: nothing is encrypted
  * @ms: what it may take
  *
  * Return: 0 or a negative errno with a sentence.

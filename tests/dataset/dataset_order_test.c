@@ -49,8 +49,8 @@ static void test_permutation(void **state)
 }
 
 /* Of each stretch of the order a storage has its share, give or take two chunks at either end. */
-static void check_turns(const struct weir_dataset_interleave *order,
-			const struct weir_dataset_directory *directory)
+static void check_spread(const struct weir_dataset_interleave *order,
+			 const struct weir_dataset_directory *directory)
 {
 	for (uint32_t i = 0; i < directory->part_count; i++) {
 		struct weir_dataset_part part = directory->parts[i];
@@ -96,7 +96,7 @@ static void interleave(const uint32_t *storages, uint32_t count, uint64_t seed)
 	}
 	rig_all_once(seen, directory.chunks);
 	assert_true(directory.chunks < 100 || same < directory.chunks / 4);
-	check_turns(&order, &directory);
+	check_spread(&order, &directory);
 	weir_dataset_interleave_close(&order);
 	weir_dataset_interleave_close(&other);
 	free(directory.chunk_first);

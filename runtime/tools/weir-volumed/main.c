@@ -2,7 +2,8 @@
 /*
  * weir-volumed: the daemon of an array of engines (docs/volumes.md).
  *
- * Owns: flags, what is said, and how it ends: SIGTERM and SIGINT. Keeps nothing on disk.
+ * Owns: flags, what is said, and how it ends: SIGTERM and SIGINT, or a lease that is over (store.h). Keeps
+ * nothing on disk.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,6 +18,7 @@
 #include <weir/weir.h>
 
 #include "backend/error.h"
+#include "store.h"
 #include "tool_options.h"
 #include "volume/daemon/serve.h"
 #include "volume/rpc.h"
@@ -26,6 +28,8 @@ enum {
 	DEFAULT_REBUILD_MIB = 32,
 	CONNECT_MS = 1000,
 	RETRY_MS = 1000,
+	STORE_SECONDS = 10,
+	LEAST_STORE_SECONDS = 2, /* etcd's own least, of its usual election timeout */
 	MOST_SECONDS = 86400,
 	MOST_MIB = 1 << 20,
 	MIB_BLOCKS = (1 << 20) / NVME_VOLUME_BLOCK_BYTES,
@@ -50,6 +54,8 @@ struct config {
 	uint32_t lease_seconds;
 	uint32_t rebuild_mib;
 	bool alone;
+	const char *store;
+	uint32_t store_seconds;
 	const char *hostnqn;
 	struct weir_chap_secret secret;
 	struct weir_chap_secret controller_secret;
@@ -68,7 +74,8 @@ static int take_number(const char *what, const char *text, u32 least, u32 most, 
 	return 0;
 }
 
-static struct config config = { .rebuild_mib = DEFAULT_REBUILD_MIB };
+static struct config config = { .rebuild_mib = DEFAULT_REBUILD_MIB, .store_seconds = STORE_SECONDS };
+static struct store *store; /* NULL: the only daemon */
 
 static int take_engine_word(struct nvme_volume_engine *engine, const char *key)
 {
@@ -207,6 +214,12 @@ static const struct tool_option options[] = {
 	  NULL, NULL },
 	{ "lease-seconds", "N", TOOL_U32, &config.lease_seconds, 1, MOST_SECONDS,
 	  "how long a writer has a volume unless it renews its lease (300)", NULL, NULL },
+	{ "store", "URI", TOOL_TEXT, &config.store, 0, 0,
+	  "etcd://HOST:PORT[,HOST:PORT...][/ARRAY] (etcds: by TLS): of several\ndaemons with the same store "
+	  "one is active; the others stand by\nuntil it has gone",
+	  NULL, NULL },
+	{ "store-seconds", "N", TOOL_U32, &config.store_seconds, LEAST_STORE_SECONDS, MOST_SECONDS,
+	  "how long the others wait for one that says nothing (10)", NULL, NULL },
 	{ "rebuild-rate", "MIB", TOOL_U32, &config.rebuild_mib, 0, MOST_MIB,
 	  "MiB a second that are copied between engines while clients go on\n(32); 0: as fast as it goes",
 	  NULL, NULL },
@@ -247,21 +260,33 @@ static int read_arguments(int count, char **words)
 	return status < 0 ? check_hosts() : status;
 }
 
-/* Until enough engines answer, or a signal comes. Return: 0; 1: a signal; or a negative errno. */
-static int gather(struct volumed *d, int signals)
+/* Until @attempt says something else than -EAGAIN, or a signal comes. Return: 0; 1: a signal; or a negative
+ * errno. */
+static int retry(int (*attempt)(void *argument), void *argument, const char *doing, int signals)
 {
 	struct pollfd poll_signals = { .fd = signals, .events = POLLIN };
 	bool reported = false;
 	int error;
 
-	while ((error = volumed_gather(d)) == -EAGAIN) {
+	while ((error = attempt(argument)) == -EAGAIN) {
 		if (!reported)
-			(void)tool_complain("waiting: %s", weir_last_error());
+			(void)tool_complain("%s: %s", doing, weir_last_error());
 		reported = true;
 		if (poll(&poll_signals, 1, RETRY_MS) > 0)
 			return 1;
 	}
 	return error;
+}
+
+static int become_active(void *argument)
+{
+	return store_take(argument);
+}
+
+/* Enough engines answer. */
+static int gather(void *argument)
+{
+	return volumed_gather(argument);
 }
 
 static void describe(const struct volumed *d)
@@ -276,8 +301,12 @@ static void describe(const struct volumed *d)
 
 static int serve(struct volumed *d, int signals)
 {
-	int sockets[VOLUMED_LISTENERS], number, error = gather(d, signals);
+	int sockets[VOLUMED_LISTENERS], number;
+	int error = store ? retry(become_active, store, "standing by", signals) : 0;
 	unsigned count = 0;
+
+	if (!error)
+		error = retry(gather, d, "waiting", signals);
 
 	for (; !error && count < config.listen_count; count++) {
 		sockets[count] = weir_rpc_listen(config.listen[count]);
@@ -301,6 +330,61 @@ static int serve(struct volumed *d, int signals)
 	return error < 0 ? error : 0;
 }
 
+static const struct volume_engine_link_ops *unguarded;
+
+static int guarded_open(struct volume_engine_link *link)
+{
+	store_check(store);
+	return unguarded->open(link);
+}
+
+static int guarded_command(struct volume_engine_link *link, bool io, const struct nvme_sqe *sqe, void *data,
+			   uint32_t bytes, enum volume_way way, unsigned ms)
+{
+	store_check(store);
+	return unguarded->command(link, io, sqe, data, bytes, way, ms);
+}
+
+static void guarded_close(struct volume_engine_link *link)
+{
+	unguarded->close(link);
+}
+
+static const struct volume_engine_link_ops guarded = { .open = guarded_open,
+						       .command = guarded_command,
+						       .close = guarded_close };
+
+/** struct guard - links that ask the store before each command */
+struct guard {
+	struct volume_linker base;
+	struct volume_linker *linker;
+};
+
+static int create_guarded(struct volume_linker *linker, const char *address, const char *nqn,
+			  struct volume_engine_link **out)
+{
+	struct guard *guard = (struct guard *)linker;
+	int error = guard->linker->create(guard->linker, address, nqn, out);
+
+	if (!error) {
+		unguarded = (*out)->ops;
+		(*out)->ops = &guarded;
+	}
+	return error;
+}
+
+static int open_store(void)
+{
+	char host[64] = "", who[200];
+
+	if (!config.store)
+		return 0;
+	(void)gethostname(host, sizeof(host) - 1);
+	snprintf(who, sizeof(who), "the daemon at %.100s of %s, process %d,", config.listen[0], host,
+		 (int)getpid());
+	return store_open(config.store, who, config.store_seconds, &store);
+}
+
 static int run(int signals)
 {
 	struct volume_linker_nvmf linker = { .base = volume_linker_nvmf,
@@ -309,21 +393,29 @@ static int run(int signals)
 					     .controller_secret = config.controller_secret,
 					     .tls_key = config.engine_key,
 					     .connect_ms = CONNECT_MS };
+	struct guard guard = { .base = { .create = create_guarded }, .linker = &linker.base };
 	struct volumed *d;
-	int error = volumed_create(
-		&(struct volumed_options){ .linker = &linker.base,
+	int error = open_store();
+
+	if (error)
+		return error;
+	error = volumed_create(
+		&(struct volumed_options){ .linker = store ? &guard.base : &linker.base,
 					   .lease_ms = config.lease_seconds * 1000ull,
 					   .rebuild_blocks = (uint64_t)config.rebuild_mib * MIB_BLOCKS,
 					   .alone = config.alone },
 		&d);
 
-	if (error)
+	if (error) {
+		store_close(store);
 		return error;
+	}
 	for (unsigned i = 0; i < config.engine_count && !error; i++)
 		error = volumed_engine_note(d, &config.engines[i], config.spare[i]);
 	if (!error)
 		error = serve(d, signals);
 	volumed_destroy(d);
+	store_close(store);
 	return error;
 }
 
