@@ -59,8 +59,9 @@ def machine(results):
     warm = "" if facts.get("caches_dropped") else " The page cache was not dropped: that takes root."
     other = {}
     for figure in results["figures"]:
-        if figure.get("commit") != facts.get("commit") and "machine" not in figure:
-            other.setdefault((figure.get("commit") or "unknown").split()[0][:12], []).append(figure["name"])
+        known = (figure.get("commit") or "unknown").split()[0]
+        if known != (facts.get("commit") or "unknown").split()[0] and "machine" not in figure:
+            other.setdefault(known[:12], []).append(figure["name"])
     apart = "; ".join(f"{', '.join(names)}: commit {known}" for known, names in other.items())
     return ("Set-up: " + set_up(facts) + f". Median of {facts['runs']} runs of {facts['seconds_of_a_run']} s." + warm +
             (f" At another time {apart}." if apart else "") + "\n")

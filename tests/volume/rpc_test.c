@@ -189,7 +189,7 @@ static void meets_at(const char *address, const char *connect_to)
 
 static void connects_by_path_and_by_port(void **state)
 {
-	char path[] = "/tmp/weir-rpc-XXXXXX", address[64];
+	char path[] = "/tmp/weir-rpc-XXXXXX", address[64], list[512];
 	struct weir_rpc *client;
 	unsigned port = 20000 + (unsigned)getpid() % 20000;
 	int listener = -1;
@@ -210,6 +210,12 @@ static void connects_by_path_and_by_port(void **state)
 	assert_true(listener >= 0);
 	close(listener);
 	meets_at(address, address);
+	snprintf(list, sizeof(list), "/nowhere,127.0.0.1:1,%s,/nowhere", address);
+	meets_at(address, list);
+	assert_int_equal(weir_rpc_open("127.0.0.1:1,/nowhere", NULL, WAIT_MS, &client), -ENOENT);
+	memset(list, 'x', sizeof(list) - 1);
+	list[sizeof(list) - 1] = 0;
+	assert_int_equal(weir_rpc_open(list, NULL, WAIT_MS, &client), -ENAMETOOLONG);
 	assert_int_equal(weir_rpc_open("nowhere", NULL, WAIT_MS, &client), -EINVAL);
 	assert_says("give HOST:PORT or the path of a socket");
 }
