@@ -6,7 +6,8 @@
  *
  * Host: dataset_program.c dataset_runtime.c dataset/agree.c dataset/batch.c dataset/cache.c
  * Host: dataset/plan.c dataset/stream.c
- * Host: dataset/directory.c dataset/order.c dataset/permute.c dataset/share.c base/options.c
+ * Host: dataset/directory.c dataset/interleave.c dataset/order.c dataset/permute.c
+ * Host: dataset/share.c base/options.c
  */
 #include <dataset/load.k.c>
 

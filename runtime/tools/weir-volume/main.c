@@ -79,8 +79,9 @@ static const struct tool_option options[] = {
 	{ "lost", NULL, TOOL_FLAG, &request.lost, 0, 0,
 	  "engines --remove: it does not answer, and never will:\ndo without what it alone has", NULL, NULL },
 	{ "daemon", "ADDRESS", TOOL_TEXT, &request.daemon, 0, 0,
-	  "HOST:PORT, or the path of a socket (the environment's\nWEIR_VOLUMED, or 127.0.0.1:4430)", NULL,
-	  NULL },
+	  "HOST:PORT, or the path of a socket; several with commas: the first\nthat answers (the "
+	  "environment's WEIR_VOLUMED, or 127.0.0.1:4430)",
+	  NULL, NULL },
 	{ "tls-psk", "FILE", TOOL_TEXT, &request.key, 0, 0,
 	  "this host's key, where the daemon takes hosts by TLS\n(weir-volumed --host, --manager)", NULL,
 	  NULL },
