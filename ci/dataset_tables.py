@@ -164,8 +164,11 @@ def render(results, plots=()):
     """{name: Markdown}, of what was measured."""
     text = render_tables(results, TABLES)
     for name in text:
-        elsewhere = {set_up(figure["machine"]) for figure in results["figures"] if "machine" in figure and figure["name"].split("_")[0] == name}
-        text[name] += "".join(f"\nThis table's set-up: {facts}.\n" for facts in sorted(elsewhere))
+        elsewhere = {}
+        for figure in results["figures"]:
+            if "machine" in figure and figure["name"].split("_")[0] == name:
+                elsewhere.setdefault(set_up(figure["machine"]), []).append(figure["name"])
+        text[name] += "".join(f"\nSet-up of {', '.join(names)}: {facts}.\n" for facts, names in elsewhere.items())
     return {name: made + (f"\n[Plot](results/datasets-{name}.svg)\n" if name in plots else "")
             for name, made in text.items()}
 
