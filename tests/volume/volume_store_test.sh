@@ -55,7 +55,7 @@ done
 
 start() { # start NAME: a daemon, which is ${process[NAME]}
   : >"$work/$1"
-  "$volumed" "${engines[@]}" --socket "$work/$1.socket" --lease-seconds 30 --store "etcd://127.0.0.1:1,127.0.0.1:$port/array" --store-seconds 3 >"$work/$1" 2>&1 &
+  "$volumed" "${engines[@]}" --socket "$work/$1.socket" --lease-seconds 30 --store "etcd://127.0.0.1:1,127.0.0.1:$port/array" >"$work/$1" 2>&1 &
   process[$1]=$!
   all+=($!)
 }

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <openssl/evp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,9 +45,7 @@ struct store {
 	_Atomic(uint64_t) until_ms;
 	pthread_t keeper;
 	bool keeping;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool stop;
+	int stop; /* an eventfd */
 };
 
 /** struct answer - what came, as text */
@@ -260,22 +260,11 @@ static int renew(struct store *store)
 }
 
 /* Wait @ms, or until it is to stop. Return: whether it goes on. */
-static bool wait_ms(struct store *store, unsigned ms)
+static bool wait_ms(const struct store *store, unsigned ms)
 {
-	struct timespec until;
-	bool stop;
+	struct pollfd stop = { .fd = store->stop, .events = POLLIN };
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
-	until.tv_nsec += (long)(ms % 1000) * 1000000L;
-	until.tv_sec += until.tv_nsec / 1000000000L;
-	until.tv_nsec %= 1000000000L;
-	pthread_mutex_lock(&store->lock);
-	while (!store->stop && pthread_cond_timedwait(&store->changed, &store->lock, &until) == 0)
-		continue;
-	stop = store->stop;
-	pthread_mutex_unlock(&store->lock);
-	return !stop;
+	return poll(&stop, 1, (int)ms) <= 0;
 }
 
 static void *keep(void *argument)
@@ -320,15 +309,11 @@ void store_close(struct store *store)
 {
 	if (!store)
 		return;
-	pthread_mutex_lock(&store->lock);
-	store->stop = true;
-	pthread_cond_signal(&store->changed);
-	pthread_mutex_unlock(&store->lock);
+	(void)eventfd_write(store->stop, 1);
 	if (store->keeping)
 		pthread_join(store->keeper, NULL);
 	give_back(store);
-	pthread_cond_destroy(&store->changed);
-	pthread_mutex_destroy(&store->lock);
+	(void)close(store->stop);
 	free(store);
 	curl_global_cleanup();
 }
@@ -375,7 +360,6 @@ static int parse(struct store *store, const char *uri, const char *who)
 int store_open(const char *uri, const char *who, unsigned seconds, struct store **out)
 {
 	struct store *store = calloc(1, sizeof(*store));
-	pthread_condattr_t clock;
 	int error;
 
 	*out = NULL;
@@ -383,16 +367,13 @@ int store_open(const char *uri, const char *who, unsigned seconds, struct store 
 		return weir_fail(ENOMEM, "no memory for --store");
 	store->seconds = seconds;
 	error = parse(store, uri, who);
+	if (!error && (store->stop = eventfd(0, EFD_CLOEXEC)) < 0)
+		error = weir_fail(errno, "--store: no eventfd: %s", strerror(errno));
 	if (error) {
 		free(store);
 		return error;
 	}
 	curl_global_init(CURL_GLOBAL_DEFAULT);
-	pthread_mutex_init(&store->lock, NULL);
-	pthread_condattr_init(&clock);
-	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-	pthread_cond_init(&store->changed, &clock);
-	pthread_condattr_destroy(&clock);
 	*out = store;
 	return 0;
 }
