@@ -101,10 +101,16 @@ void weir_sleeper_end(struct weir_sleeper *sleeper)
 
 void weir_sleeper_wait(struct weir_sleeper *sleeper, uint64_t ns)
 {
-	struct pollfd file = { .fd = sleeper->file, .events = POLLIN };
+	weir_sleeper_wait_for(sleeper, -1, ns);
+}
+
+void weir_sleeper_wait_for(struct weir_sleeper *sleeper, int descriptor, uint64_t ns)
+{
+	struct pollfd files[] = { { .fd = sleeper->file, .events = POLLIN },
+				  { .fd = descriptor, .events = POLLIN } };
 	struct timespec timeout = { .tv_sec = (time_t)(ns / SECOND_NS), .tv_nsec = (long)(ns % SECOND_NS) };
 
-	if (ppoll(&file, 1, &timeout, NULL) > 0)
+	if (ppoll(files, 2, &timeout, NULL) > 0 && files[0].revents)
 		weir_sleeper_drain(sleeper);
 }
 

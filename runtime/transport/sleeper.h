@@ -54,6 +54,9 @@ void weir_sleeper_begin(struct weir_sleeper *sleeper);
 /** weir_sleeper_wait() - sleep, @ns at most */
 void weir_sleeper_wait(struct weir_sleeper *sleeper, uint64_t ns);
 
+/** weir_sleeper_wait_for() - the same, or until @descriptor polls as readable; -1: there is none */
+void weir_sleeper_wait_for(struct weir_sleeper *sleeper, int descriptor, uint64_t ns);
+
 /** weir_sleeper_drain() - what weir_sleeper_wait() does behind the wait; for whoever waits in another way */
 void weir_sleeper_drain(const struct weir_sleeper *sleeper);
 

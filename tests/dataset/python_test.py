@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -84,6 +85,21 @@ def test_folder_upload() -> None:
     weir.upload(uris, folder)
     with weir.Dataset(uris) as data:
         same(data, files, labels)
+
+
+def test_readme_loop() -> None:
+    """The loop that the README and docs/datasets.md show, word by word, over the two storages of test_folder_upload()."""
+    source = os.path.join(os.path.dirname(__file__), "..", "..")
+    for page in "README.md", "docs/datasets.md":
+        with open(os.path.join(source, page)) as text:
+            loop, = re.findall(r"^```python\n(.*?)^```", text.read(), flags=re.S | re.M)
+        seen: list[int] = []
+        for i in range(2):
+            loop = loop.replace(f"file:/data/store{i}", f"file:{path(f'store{i}')}")
+        if "store1" not in loop:  # one storage of a dataset of two is refused
+            loop = loop.replace(f'"file:{path("store0")}"', f'["file:{path("store0")}", "file:{path("store1")}"]')
+        exec(loop.replace("range(90)", "range(2)"), {"weir": weir, "step": lambda rows, labels: seen.append(len(rows) * (len(rows) == len(labels)))})
+        assert sum(seen) == 60 * (1 + ("range(90)" in loop)), f"{page}: {seen} rows of 60"
 
 
 def test_webdataset() -> None:

@@ -24,6 +24,7 @@ enum {
 	SPINS = 100,               /* idle polls with a pause */
 	YIELDS = 1000,             /* then with a yield; then with sleeps, but while something is under way */
 	BUSY_YIELDS = 10 * YIELDS, /* then also with sleeps: it is late, or held back by a fault */
+	MANY = 4,                  /* commands in a medium */
 	WOKEN_SLEEP_NS =
 		2000 * 1000, /* of one that is woken; registers and other threads' messages wake nobody */
 };
@@ -33,30 +34,55 @@ static void sleep_ns(u64 ns)
 	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-/* Doorbells that were rung before the thread sleeps are served before, later ones wake it. */
-static void sleep_until_rung(struct virtual_host_thread *host, u64 most_ns)
+/* Doorbells that were rung before the thread sleeps are served before; later ones, and @descriptor, wake it. */
+static void sleep_until_rung(struct virtual_host_thread *host, int descriptor, u64 most_ns)
 {
 	weir_sleeper_begin(&host->sleeper);
 	if (!weir_virtual_poll(host->controller, host->index))
-		weir_sleeper_wait(&host->sleeper, most_ns);
+		weir_sleeper_wait_for(&host->sleeper, descriptor, most_ns);
 	weir_sleeper_end(&host->sleeper);
+}
+
+/*
+ * Much is under way in a medium that wakes its thread: who sleeps until the first of it ends is late for one
+ * of many. Of few commands each is waited for, and to be woken takes as long as a fast SSD.
+ * Return: its descriptor, or -1.
+ */
+static int medium_wakes(const struct virtual_host_thread *host)
+{
+	const struct weir_medium *medium = host->controller->options.medium;
+
+	if (host->controller->threads[host->index].in_medium < MANY || !host->controller->options.woken ||
+	    !medium->ops->descriptor)
+		return -1;
+	return medium->ops->descriptor(medium, host->index);
+}
+
+static u64 wait_ns(const struct virtual_host_thread *host)
+{
+	u64 ns = weir_virtual_wait_ns(host->controller, host->index);
+
+	return ns < WOKEN_SLEEP_NS ? ns : WOKEN_SLEEP_NS;
 }
 
 /* After @idle polls in a row that found nothing, the first that is followed by a sleep at *since_ns. */
 static void back_off(struct virtual_host_thread *host, unsigned idle, bool busy, u64 *since_ns)
 {
+	int descriptor = idle < SPINS ? -1 : medium_wakes(host);
 	u64 ns;
 
 	if (idle == SPINS + YIELDS)
 		*since_ns = weir_cpu_clock_ns();
 	if (idle < SPINS) {
 		relax_core();
+	} else if (descriptor >= 0) {
+		sleep_until_rung(host, descriptor, wait_ns(host));
 	} else if (idle < SPINS + (busy ? BUSY_YIELDS : YIELDS)) {
 		sched_yield();
 	} else {
 		ns = weir_idle_pause_ns(weir_cpu_clock_ns() - *since_ns);
 		if (host->controller->options.woken)
-			sleep_until_rung(host, busy ? ns : WOKEN_SLEEP_NS);
+			sleep_until_rung(host, -1, busy ? ns : WOKEN_SLEEP_NS);
 		else
 			sleep_ns(ns);
 	}

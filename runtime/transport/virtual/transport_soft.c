@@ -489,6 +489,7 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 	}
 	if ((error = check_engine(uri, &keys, NULL)) != 0)
 		return error;
+	keys.woken = request->host_rings && !keys.shadow; /* a store to a shadow doorbell wakes nobody */
 	error = weir_medium_file_open(uri->body,
 				      &(struct weir_medium_file_options){
 					      .block_bytes = (uint32_t)keys.block_bytes,
