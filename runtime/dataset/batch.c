@@ -11,7 +11,15 @@
 #include "backend/error.h"
 #include "mounted.h"
 
-enum { ALIGN = 64, WAVES_LANES = 64, MOST_LANES = 512, YIELDS = 100, PAUSE_NS = 20000, SYNC_S = 1 };
+enum {
+	ALIGN = 64,
+	WAVES_LANES = 64,
+	MOST_LANES = 512,
+	MOST_WAVES = 64,
+	YIELDS = 100,
+	PAUSE_NS = 20000,
+	SYNC_S = 1
+};
 
 static uint64_t aligned(uint64_t bytes)
 {
@@ -142,7 +150,8 @@ void weir_dataset_batches_close(struct weir_dataset *dataset)
 static int launch(struct weir_dataset *dataset, const char *kernel, uint32_t count, const void *args,
 		  size_t bytes)
 {
-	uint32_t lanes = count < MOST_LANES ? count : MOST_LANES, waves = 2 * dataset->most_queues;
+	uint32_t most = dataset->wave_lanes == 1 ? MOST_WAVES : MOST_LANES;
+	uint32_t lanes = count < most ? count : most, waves = 2 * dataset->most_queues;
 
 	waves = count < waves ? count : waves;
 	if (lanes < waves * dataset->wave_lanes)

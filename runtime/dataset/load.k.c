@@ -11,7 +11,7 @@
 #include "assemble.h"
 #include "load.h"
 
-enum { WEIR_DATASET_HINT_AHEAD = 8, WEIR_DATASET_HINT_BYTES = 1024 };
+enum { WEIR_DATASET_HINT_BYTES = 1024 };
 
 /* Things go round the waves, one lane of each after the other: a wave submits to one queue pair, so few
  * things of full waves would leave most of these without any. Waves are whole. */
@@ -33,7 +33,8 @@ WEIR_KERNEL(weir_dataset_post, struct weir_dataset_post_args)
 	}
 }
 
-/* Chunks are larger than a core's caches: the part that a lane some way behind copies begins to come now. */
+/* Chunks are larger than a core's caches: the part that this lane copies after the next begins to come now.
+ */
 WEIR_FN void weir_dataset_hint(WEIR_GLOBAL struct weir_dataset_piece *piece)
 {
 	u32 most = WEIR_DATASET_HINT_BYTES, bytes = piece->bytes < most ? piece->bytes : most;
@@ -67,15 +68,16 @@ WEIR_KERNEL(weir_dataset_assemble, struct weir_dataset_assemble_args)
 			   args->count; /* all lanes go along: the others wait for nothing and copy nothing */
 		WEIR_GLOBAL struct weir_dataset_piece *piece =
 			weir_at(args->pieces, struct weir_dataset_piece, mine ? i : 0);
-		weir_status status;
+		u32 waits = mine ? piece->event_count : 0;
+		weir_status status = WEIR_OK;
 		u32 good;
 
-		if (i + WEIR_DATASET_HINT_AHEAD < args->count)
-			weir_dataset_hint(weir_at(args->pieces, struct weir_dataset_piece,
-						  i + WEIR_DATASET_HINT_AHEAD));
-		status = weir_wait_all(weir_at(args->disks, struct weir_disk, piece->disk),
-				       weir_at(piece->events, struct weir_event, 0),
-				       mine ? piece->event_count : 0, 0);
+		if (i + 2 * weir_threads() < args->count)
+			weir_dataset_hint(
+				weir_at(args->pieces, struct weir_dataset_piece, i + 2 * weir_threads()));
+		if (weir_ballot(lanes, waits) != 0)
+			status = weir_wait_all(weir_at(args->disks, struct weir_disk, piece->disk),
+					       weir_at(piece->events, struct weir_event, 0), waits, 0);
 		good = mine && status == WEIR_OK;
 		if (mine && !good) {
 			piece->under_way = weir_dataset_under_way(piece);

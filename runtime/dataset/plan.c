@@ -165,14 +165,12 @@ static int piece_from_blocks(struct weir_dataset *dataset, struct weir_dataset_l
 
 static int plan_row(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint32_t row)
 {
-	uint64_t position = weir_dataset_share_at(&dataset->share, dataset->planned + row);
-	uint64_t number = weir_dataset_epoch_at(&dataset->epoch, position);
+	uint64_t number = batch->samples[row];
 	uint32_t length = weir_dataset_entry_length(dataset->directory.entries[number]);
 	uint32_t bytes = length < dataset->info.row_bytes ? length : dataset->info.row_bytes;
 	struct weir_dataset_piece *piece = &batch->pieces[batch->piece_count++];
 	int error = 0;
 
-	batch->samples[row] = number;
 	batch->lengths[row] = length;
 	batch->labels[row] =
 		dataset->directory.labels ? dataset->directory.labels[number] : WEIR_DATASET_NO_LABEL;
@@ -227,6 +225,23 @@ static void prefetch(struct weir_dataset *dataset, struct weir_dataset_loading *
 	}
 }
 
+/* Which samples. Each one's entry and label are somewhere else in memory: they are on their way before they
+ * are used. */
+static void draw(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
+{
+	const struct weir_dataset_directory *directory = &dataset->directory;
+
+	for (uint32_t row = 0; row < batch->count; row++) {
+		uint64_t position = weir_dataset_share_at(&dataset->share, batch->first + row);
+		uint64_t number = weir_dataset_epoch_at(&dataset->epoch, position);
+
+		batch->samples[row] = number;
+		__builtin_prefetch(&directory->entries[number]);
+		if (directory->labels)
+			__builtin_prefetch(&directory->labels[number]);
+	}
+}
+
 int weir_dataset_plan(struct weir_dataset *dataset, struct weir_dataset_loading *batch, uint32_t count)
 {
 	int error = 0;
@@ -239,6 +254,7 @@ int weir_dataset_plan(struct weir_dataset *dataset, struct weir_dataset_loading 
 			dataset->epoch.options.epoch * dataset->epoch.groups +
 			weir_dataset_epoch_group(&dataset->epoch,
 						 weir_dataset_share_at(&dataset->share, dataset->planned));
+	draw(dataset, batch);
 	for (uint32_t row = 0; row < count && !error; row++)
 		error = plan_row(dataset, batch, row);
 	dataset->planned += count;
