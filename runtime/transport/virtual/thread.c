@@ -34,7 +34,8 @@ static void sleep_ns(u64 ns)
 	nanosleep(&(struct timespec){ .tv_nsec = (long)ns }, NULL);
 }
 
-/* Doorbells that were rung before the thread sleeps are served before; later ones, and @descriptor, wake it. */
+/* Doorbells that were rung before the thread sleeps are served before. Later ones wake it, and so does
+ * @descriptor. */
 static void sleep_until_rung(struct virtual_host_thread *host, int descriptor, u64 most_ns)
 {
 	weir_sleeper_begin(&host->sleeper);
