@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -149,6 +150,30 @@ static uint64_t now_ns(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Something else that wakes a sleeper is left as it is; a ring beside it is taken. */
+static void a_descriptor_wakes_it_too(void **state)
+{
+	struct weir_sleeper sleeper;
+	uint64_t count = 1, begin = now_ns();
+	int other = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+
+	(void)state;
+	assert_true(other >= 0);
+	assert_int_equal(weir_sleeper_open(&sleeper), 0);
+	weir_sleeper_attach(&sleeper, doorbells, sizeof(u32));
+	weir_sleeper_begin(&sleeper);
+	assert_int_equal(write(other, &count, sizeof(count)), sizeof(count));
+	weir_sleeper_wait_for(&sleeper, other, MINUTE_NS);
+	assert_int_equal(read(other, &count, sizeof(count)), sizeof(count));
+	ring(0, 1);
+	weir_sleeper_wait_for(&sleeper, other, MINUTE_NS);
+	assert_int_equal(wakes(&sleeper), 0);
+	weir_sleeper_end(&sleeper);
+	assert_true(now_ns() - begin < MINUTE_NS);
+	weir_sleeper_close(&sleeper);
+	close(other);
 }
 
 static bool rung(u32 value)
@@ -318,6 +343,7 @@ int main(void)
 		cmocka_unit_test(one_is_woken_once_by_its_doorbells),
 		cmocka_unit_test(those_of_one_page_are_answer_apart),
 		cmocka_unit_test(one_file_for_several),
+		cmocka_unit_test(a_descriptor_wakes_it_too),
 		cmocka_unit_test(no_ring_and_no_post_is_lost),
 		cmocka_unit_test(one_of_two_sees_the_other),
 		cmocka_unit_test(nothing_is_waited_for_that_was_posted),
