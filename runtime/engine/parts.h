@@ -303,6 +303,8 @@ int engine_map_leave(struct weir_engine *engine, const struct nvme_volume_map *n
 /** engine_map_restore() - the map of before was read: blocks that it had dropped are dropped again; 0 or
  * -ENOMEM with a sentence */
 int engine_map_restore(struct weir_engine *engine);
+/** engine_fence() - admin commands of a lower epoch are a former daemon's */
+u32 engine_fence(const struct weir_engine *engine);
 void engine_volumes_release(struct weir_engine *engine);
 
 /* admit.c */

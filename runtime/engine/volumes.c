@@ -288,6 +288,11 @@ static u32 renew_placement(struct weir_engine *engine, const struct nvme_volume_
 	return NVME_STATUS_SUCCESS;
 }
 
+u32 engine_fence(const struct weir_engine *engine)
+{
+	return engine->status.fence > engine->map.epoch ? engine->status.fence : engine->map.epoch;
+}
+
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map)
 {
 	bool again = engine->has_map && map->epoch == engine->map.epoch &&
@@ -296,7 +301,7 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 
 	if (!map->count || map->count > NVME_VOLUME_MOST_ENGINES || map->self >= map->count)
 		return refuse(NVME_STATUS_INVALID_FIELD);
-	if (map->epoch < engine->map.epoch)
+	if (map->epoch < engine_fence(engine))
 		return refuse(NVME_STATUS_VOLUME_STALE_MAP);
 	if (engine_map_leave(engine, map) != 0)
 		return NVME_STATUS_INTERNAL_ERROR;
