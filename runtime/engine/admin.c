@@ -220,10 +220,14 @@ static u64 list_blocks(const struct weir_engine *engine, struct listing *listing
 
 static u64 list_tombstones(const struct weir_engine *engine, struct listing *listing, u64 at)
 {
-	const struct engine_header *headers = &engine->headers[engine_blocks(engine)];
+	while (at < engine->shape.tombstones && !list_full(listing)) {
+		const struct engine_header *chunk = engine->tombstones[at >> ENGINE_CHUNK_LOG2];
 
-	for (; at < engine->shape.tombstones && !list_full(listing); at++, listing->steps--)
-		list_add(listing, &headers[at], true);
+		listing->steps--;
+		if (chunk)
+			list_add(listing, &chunk[at & (ENGINE_CHUNK - 1)], true);
+		at = chunk ? at + 1 : (at | (ENGINE_CHUNK - 1)) + 1;
+	}
 	return at < engine->shape.tombstones ? LIST_TOMBSTONES | at : LIST_END;
 }
 
@@ -231,11 +235,10 @@ static u64 list_tombstones(const struct weir_engine *engine, struct listing *lis
 static void list_range(const struct weir_engine *engine, struct listing *listing, u32 vba, u32 count)
 {
 	for (u32 i = 0; i < count && !list_full(listing); i++) {
-		const struct engine_slot *slot = engine_table_find(engine, listing->vid, vba + i);
+		u32 index = engine_table_find(engine, listing->vid, vba + i);
 
-		if (slot)
-			list_add(listing, &engine->headers[slot->index],
-				 engine_is_tombstone(engine, slot->index));
+		if (index != ENGINE_NONE)
+			list_add(listing, engine_header(engine, index), engine_is_tombstone(engine, index));
 	}
 }
 

@@ -218,12 +218,9 @@ static bool is_in(const struct nvme_volume_map *map)
 
 static void drop_misplaced(struct weir_engine *engine)
 {
-	for (u64 i = 0; i < engine->table.buckets * ENGINE_BUCKET; i++) {
-		struct engine_slot *slot = &engine->table.slots[i];
-
-		if (slot->index != ENGINE_NONE && !is_placed(engine, &engine->headers[slot->index]))
-			engine_drop(engine, slot);
-	}
+	for (u32 i = 0; i < engine_blocks(engine) + engine->shape.tombstones; i++)
+		if (engine_state(engine, i) == ENGINE_VALID && !is_placed(engine, engine_header(engine, i)))
+			engine_drop(engine, i);
 }
 
 /* Nothing is being copied any more: blocks that are placed elsewhere are there. Left here they would be read
