@@ -39,7 +39,16 @@ enum {
 	NVME_VOLUME_LAST_EPOCH = 0xfffffe,
 };
 
-/* Admin commands; one page of data at most. cdw10: the volume, 15:0, unless it says otherwise. */
+/*
+ * Admin commands; one page of data at most. cdw10: the volume, 15:0, unless it says otherwise.
+ *
+ * Those that change volumes (ADD, DELETE, CHMOD, LEASE) and FENCE carry in cdw13 the epoch of the map of the
+ * daemon that sends them. An engine refuses one whose epoch is lower than that of its own map, or than that
+ * of a FENCE since it was started, with NVME_STATUS_VOLUME_STALE_MAP; a MAP likewise. So what a daemon had
+ * sent before another one became active changes nothing if it arrives after that one's first command. An
+ * equal or a higher epoch is accepted: the engine may have been away. An engine that has had no map and no
+ * FENCE accepts any.
+ */
 enum {
 	NVME_ADMIN_VOLUME_ADD = 0xc1,    /* struct nvme_volume to the engine; one that exists is changed */
 	NVME_ADMIN_VOLUME_DELETE = 0xc4, /* no data; its blocks are freed */
@@ -47,7 +56,8 @@ enum {
 	NVME_ADMIN_VOLUME_LEASE = 0xc8,  /* no data; cdw11: lease epoch, cdw12: client that has it, or 0 */
 	NVME_ADMIN_VOLUME_MAP = 0xc9,    /* struct nvme_volume_map to the engine */
 	NVME_ADMIN_VOLUME_GET_MAP = 0xca,
-	NVME_ADMIN_VOLUME_GET = 0xce, /* struct nvme_volume: the first whose number is at least cdw10 */
+	NVME_ADMIN_VOLUME_FENCE = 0xcc, /* no data; no volume; until the engine is started again */
+	NVME_ADMIN_VOLUME_GET = 0xce,   /* struct nvme_volume: the first whose number is at least cdw10 */
 	NVME_ADMIN_VOLUME_GET_PERMISSION = 0xd2, /* struct nvme_volume_permission: cdw11-th of the volume */
 	NVME_ADMIN_VOLUME_LIST = 0xd6,           /* struct nvme_volume_list from the engine; see there */
 	NVME_ADMIN_VOLUME_STATUS = 0xda,         /* struct nvme_volume_engine_status */
@@ -59,7 +69,8 @@ enum {
 	NVME_STATUS_VOLUME_CLIENT = 0x7c1,      /* the connection's host is not the client that it says */
 	NVME_STATUS_VOLUME_DENIED = 0x7c2,      /* the client has no right to do that */
 	NVME_STATUS_VOLUME_STALE_LEASE = 0x7c3, /* another lease epoch is the volume's: renew it, or stop */
-	NVME_STATUS_VOLUME_STALE_MAP = 0x7c4,   /* another map epoch is the engine's: get the map, repeat */
+	NVME_STATUS_VOLUME_STALE_MAP = 0x7c4,   /* another map epoch is the engine's: get the map, repeat; of
+						 * an admin command: another daemon is active */
 	NVME_STATUS_VOLUME_MISPLACED = 0x7c5,   /* the block is not placed on this engine */
 	NVME_STATUS_VOLUME_OLD_VERSION = 0x7c6, /* a newer version of the block is here */
 	NVME_STATUS_VOLUME_NOT_HERE =
@@ -179,6 +190,7 @@ struct nvme_volume_list {
  * @write_faults: writes that its medium failed since it started; 0 again likewise
  * @last_vid: no volume has had a greater number; what is not there of these was deleted
  * @has_map: it was given a map since it was started
+ * @fence: highest epoch of a FENCE since it was started
  * @written: what a list begins with that goes on behind all blocks that are written; until it is started
  * again
  */
@@ -196,7 +208,7 @@ struct nvme_volume_engine_status {
 	u32 doubtful;
 	u32 last_vid;
 	u32 has_map;
-	u32 reserved0;
+	u32 fence;
 	u64 write_faults;
 	u64 repaired; /* damaged blocks that were written again in the same version */
 	u64 written;

@@ -2,8 +2,8 @@
 /*
  * engine/admin.c: admin commands of volumes (include/weir/nvme_volume.h).
  *
- * Owns: their table, and what each takes from its page or puts there. A command that changes something has
- * ended when the journal says so.
+ * Owns: their table, what each takes from its page or puts there, and which daemon's are refused. A command
+ * that changes something has ended when the journal says so.
  */
 #include <string.h>
 
@@ -82,6 +82,14 @@ static u32 volume_map(struct weir_engine *engine, const struct nvme_sqe *sqe, vo
 	if (!status)
 		engine_record_map(engine);
 	return status;
+}
+
+/* Not in the journal: the connections of before an engine's start bring nothing more. */
+static u32 volume_fence(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	(void)page;
+	engine->status.fence = sqe->cdw13;
+	return NVME_STATUS_SUCCESS;
 }
 
 static u32 volume_get_map(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
@@ -212,10 +220,14 @@ static u64 list_blocks(const struct weir_engine *engine, struct listing *listing
 
 static u64 list_tombstones(const struct weir_engine *engine, struct listing *listing, u64 at)
 {
-	const struct engine_header *headers = &engine->headers[engine_blocks(engine)];
+	while (at < engine->shape.tombstones && !list_full(listing)) {
+		const struct engine_header *chunk = engine->tombstones[at >> ENGINE_CHUNK_LOG2];
 
-	for (; at < engine->shape.tombstones && !list_full(listing); at++, listing->steps--)
-		list_add(listing, &headers[at], true);
+		listing->steps--;
+		if (chunk)
+			list_add(listing, &chunk[at & (ENGINE_CHUNK - 1)], true);
+		at = chunk ? at + 1 : (at | (ENGINE_CHUNK - 1)) + 1;
+	}
 	return at < engine->shape.tombstones ? LIST_TOMBSTONES | at : LIST_END;
 }
 
@@ -223,11 +235,10 @@ static u64 list_tombstones(const struct weir_engine *engine, struct listing *lis
 static void list_range(const struct weir_engine *engine, struct listing *listing, u32 vba, u32 count)
 {
 	for (u32 i = 0; i < count && !list_full(listing); i++) {
-		const struct engine_slot *slot = engine_table_find(engine, listing->vid, vba + i);
+		u32 index = engine_table_find(engine, listing->vid, vba + i);
 
-		if (slot)
-			list_add(listing, &engine->headers[slot->index],
-				 engine_is_tombstone(engine, slot->index));
+		if (index != ENGINE_NONE)
+			list_add(listing, engine_header(engine, index), engine_is_tombstone(engine, index));
 	}
 }
 
@@ -256,23 +267,26 @@ static u32 volume_list(struct weir_engine *engine, const struct nvme_sqe *sqe, v
 
 /* ---- the table ---- */
 
+/* @changes: it is noted in the journal; @fenced: it carries an epoch, and an older daemon's is refused */
 static const struct {
 	u8 opcode;
 	bool changes;
+	bool fenced;
 	u16 bytes;
 	u32 (*run)(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page);
 } commands[] = {
-	{ NVME_ADMIN_VOLUME_ADD, true, sizeof(struct nvme_volume), volume_add },
-	{ NVME_ADMIN_VOLUME_DELETE, true, 0, volume_delete },
-	{ NVME_ADMIN_VOLUME_CHMOD, true, sizeof(struct nvme_volume_permission), volume_chmod },
-	{ NVME_ADMIN_VOLUME_LEASE, true, 0, volume_lease },
-	{ NVME_ADMIN_VOLUME_MAP, true, sizeof(struct nvme_volume_map), volume_map },
-	{ NVME_ADMIN_VOLUME_GET_MAP, false, sizeof(struct nvme_volume_map), volume_get_map },
-	{ NVME_ADMIN_VOLUME_GET, false, sizeof(struct nvme_volume), volume_get },
-	{ NVME_ADMIN_VOLUME_GET_PERMISSION, false, sizeof(struct nvme_volume_permission),
+	{ NVME_ADMIN_VOLUME_ADD, true, true, sizeof(struct nvme_volume), volume_add },
+	{ NVME_ADMIN_VOLUME_DELETE, true, true, 0, volume_delete },
+	{ NVME_ADMIN_VOLUME_CHMOD, true, true, sizeof(struct nvme_volume_permission), volume_chmod },
+	{ NVME_ADMIN_VOLUME_LEASE, true, true, 0, volume_lease },
+	{ NVME_ADMIN_VOLUME_MAP, true, false, sizeof(struct nvme_volume_map), volume_map },
+	{ NVME_ADMIN_VOLUME_GET_MAP, false, false, sizeof(struct nvme_volume_map), volume_get_map },
+	{ NVME_ADMIN_VOLUME_FENCE, false, true, 0, volume_fence },
+	{ NVME_ADMIN_VOLUME_GET, false, false, sizeof(struct nvme_volume), volume_get },
+	{ NVME_ADMIN_VOLUME_GET_PERMISSION, false, false, sizeof(struct nvme_volume_permission),
 	  volume_get_permission },
-	{ NVME_ADMIN_VOLUME_LIST, false, sizeof(struct nvme_volume_list), volume_list },
-	{ NVME_ADMIN_VOLUME_STATUS, false, sizeof(struct nvme_volume_engine_status), volume_status },
+	{ NVME_ADMIN_VOLUME_LIST, false, false, sizeof(struct nvme_volume_list), volume_list },
+	{ NVME_ADMIN_VOLUME_STATUS, false, false, sizeof(struct nvme_volume_engine_status), volume_status },
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(*commands) };
@@ -296,6 +310,18 @@ u32 weir_engine_admin_bytes(u32 opcode)
 	return commands[command_index(opcode)].bytes;
 }
 
+/* Under the lock. */
+static u32 run(struct weir_engine *engine, const struct nvme_sqe *sqe, void *page)
+{
+	u32 at = command_index((u8)sqe->cdw0);
+
+	if (commands[at].fenced && sqe->cdw13 < engine_fence(engine))
+		return refuse(NVME_STATUS_VOLUME_STALE_MAP);
+	if (commands[at].changes && engine->failed)
+		return NVME_STATUS_WRITE_FAULT;
+	return commands[at].run(engine, sqe, page);
+}
+
 u32 weir_engine_admin(struct weir_engine *engine, const char *host, const struct nvme_sqe *sqe, void *page)
 {
 	u32 at = command_index((u8)sqe->cdw0), status;
@@ -304,8 +330,7 @@ u32 weir_engine_admin(struct weir_engine *engine, const char *host, const struct
 	if (engine->manager && host && strcmp(host, engine->manager) != 0)
 		return refuse(NVME_STATUS_VOLUME_DENIED);
 	engine_lock(engine);
-	status = commands[at].changes && engine->failed ? NVME_STATUS_WRITE_FAULT
-							: commands[at].run(engine, sqe, page);
+	status = run(engine, sqe, page);
 	if (!status && commands[at].changes)
 		commit = engine_want_commit(engine);
 	engine_unlock(engine);

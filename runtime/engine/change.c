@@ -12,11 +12,12 @@
 
 enum version { VERSION_NEW, VERSION_EQUAL, VERSION_OLD };
 
-static enum version compare(const struct weir_engine *engine, const struct engine_slot *slot, u64 version)
+/* Of the block whose header is @at, if any. */
+static enum version compare(const struct weir_engine *engine, u32 at, u64 version)
 {
-	u64 is = slot ? engine->headers[slot->index].version : 0;
+	u64 is = at != ENGINE_NONE ? engine_header(engine, at)->version : 0;
 
-	if (!slot || version > is || (version == is && engine->headers[slot->index].damaged))
+	if (at == ENGINE_NONE || version > is || (version == is && engine_header(engine, at)->damaged))
 		return VERSION_NEW;
 	return version == is ? VERSION_EQUAL : VERSION_OLD;
 }
@@ -30,15 +31,15 @@ static u32 sort_out(struct engine_request *request, u32 *wanted)
 
 	*wanted = 0;
 	for (u32 i = 0; i < request->blocks; i++) {
-		const struct engine_slot *slot = engine_table_find(engine, vid, vba + i);
-		enum version version = compare(engine, slot, io->version + i);
+		u32 at = engine_table_find(engine, vid, vba + i);
+		enum version version = compare(engine, at, io->version + i);
 
 		if (version == VERSION_OLD)
 			return NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR;
 		request->pieces[i].index = version == VERSION_EQUAL ? ENGINE_NONE : 0;
 		*wanted += version == VERSION_NEW;
 		request->fresh +=
-			version == VERSION_NEW && (!slot || engine_is_tombstone(engine, slot->index));
+			version == VERSION_NEW && (at == ENGINE_NONE || engine_is_tombstone(engine, at));
 	}
 	return engine->failed ? NVME_STATUS_WRITE_FAULT : engine_still(engine, vid, io->epochs);
 }
@@ -48,11 +49,11 @@ static u32 put(struct engine_request *request, u32 i, u32 index)
 {
 	struct weir_engine *engine = request->engine;
 	const struct weir_io *io = request->given;
-	struct engine_header *header = &engine->headers[index];
+	struct engine_header *header = engine_header(engine, index);
 	u32 vid = request_vid(io), vba = request_vba(io) + i;
-	const struct engine_slot *slot = engine_table_find(engine, vid, vba);
-	enum version version = compare(engine, slot, io->version + i);
-	bool repairs = slot && engine->headers[slot->index].version == io->version + i;
+	u32 at = engine_table_find(engine, vid, vba);
+	enum version version = compare(engine, at, io->version + i);
+	bool repairs = at != ENGINE_NONE && engine_header(engine, at)->version == io->version + i;
 
 	if (version != VERSION_NEW) {
 		engine_give_back(engine, index);

@@ -36,11 +36,10 @@ u64 weir_engine_volume_blocks(struct weir_engine *engine, u32 vid)
 
 static void check_header(const struct weir_engine *engine, u32 index, struct weir_engine_checked *checked)
 {
-	const struct engine_header *header = &engine->headers[index];
-	const struct engine_slot *slot = engine_table_find(engine, header->vid, header->vba);
+	const struct engine_header *header = engine_header(engine, index);
 	const struct engine_volume *volume = engine_volume_find(engine, header->vid);
 
-	checked->lost += !slot || slot->index != index;
+	checked->lost += engine_table_find(engine, header->vid, header->vba) != index;
 	checked->orphans += !volume || header->vba >= volume->is.blocks;
 }
 
@@ -74,7 +73,7 @@ void weir_engine_check(struct weir_engine *engine, struct weir_engine_checked *c
 {
 	*checked = (struct weir_engine_checked){ 0 };
 	for (u32 i = 0; i < engine_blocks(engine) + engine->shape.tombstones; i++) {
-		if (engine->headers[i].state != ENGINE_VALID)
+		if (engine_state(engine, i) != ENGINE_VALID)
 			continue;
 		check_header(engine, i, checked);
 		if (engine_is_tombstone(engine, i))

@@ -67,6 +67,14 @@ static void writer_flush(struct writer *writer)
 	writer->filled = 0;
 }
 
+static void add_record(struct writer *writer, const struct engine_record *record)
+{
+	if (writer->filled && engine_page_add(page_of(writer, writer->filled - 1), record))
+		return;
+	page_begin(writer);
+	engine_page_add(page_of(writer, writer->filled - 1), record);
+}
+
 static void add(struct writer *writer, u32 kind, u32 index, const void *data, u32 bytes)
 {
 	u64 room[(sizeof(struct engine_record) + sizeof(struct nvme_volume_map) / 2) / sizeof(u64)] = { 0 };
@@ -74,10 +82,7 @@ static void add(struct writer *writer, u32 kind, u32 index, const void *data, u3
 
 	*record = (struct engine_record){ (u16)kind, (u16)bytes, index };
 	memcpy(record + 1, data, bytes);
-	if (writer->filled && engine_page_add(page_of(writer, writer->filled - 1), record))
-		return;
-	page_begin(writer);
-	engine_page_add(page_of(writer, writer->filled - 1), record);
+	add_record(writer, record);
 }
 
 /* Whether what one step adds under the lock still has room in the buffer. */
@@ -140,6 +145,17 @@ static void add_erases(struct writer *writer)
 	writer_flush(writer);
 }
 
+static void add_block(struct writer *writer, u32 index)
+{
+	const struct {
+		struct engine_record record;
+		struct engine_noted noted;
+	} block = { { ENGINE_RECORD_BLOCK, sizeof(struct engine_noted), index },
+		    engine_noted_of(writer->engine, index) };
+
+	add_record(writer, (const void *)&block);
+}
+
 static void add_blocks(struct writer *writer)
 {
 	struct weir_engine *engine = writer->engine;
@@ -148,9 +164,8 @@ static void add_blocks(struct writer *writer)
 	for (u32 first = 0; first < count; first += CHUNK) {
 		engine_lock(engine);
 		for (u32 i = first; i < count && i < first + CHUNK; i++)
-			if (engine->headers[i].state == ENGINE_VALID)
-				add(writer, ENGINE_RECORD_BLOCK, i, &engine->headers[i],
-				    sizeof(struct engine_header));
+			if (engine_state(engine, i) == ENGINE_VALID)
+				add_block(writer, i);
 		engine_unlock(engine);
 		if (nearly_full(writer))
 			writer_flush(writer);

@@ -76,11 +76,19 @@ static void memory_changed(struct weir_medium *medium, unsigned thread, const st
 	behind->ops->memory_changed(behind, thread, view);
 }
 
+static u32 chunks_of(const struct engine_shape *shape)
+{
+	return (shape->tombstones + ENGINE_CHUNK - 1) / ENGINE_CHUNK;
+}
+
 static void release(struct weir_engine *engine)
 {
 	engine_volumes_release(engine);
 	engine_table_destroy(&engine->table);
 	free(engine->headers);
+	for (u32 i = 0; engine->tombstones && i < chunks_of(&engine->shape); i++)
+		free(engine->tombstones[i]);
+	free(engine->tombstones);
 	free(engine->erases);
 	free(engine->records);
 	free(engine->buffer);
@@ -134,20 +142,23 @@ static void fill_medium(struct weir_engine *engine)
 
 static int allocate(struct weir_engine *engine)
 {
-	u64 entries = (u64)engine_blocks(engine) + engine->shape.tombstones;
+	u64 blocks = engine_blocks(engine);
 
-	engine->headers = calloc(entries, sizeof(*engine->headers));
+	engine->headers = calloc(blocks, sizeof(*engine->headers));
+	engine->tombstones = calloc(chunks_of(&engine->shape), sizeof(*engine->tombstones));
 	engine->erases = calloc(engine->shape.erase_count, sizeof(*engine->erases));
 	engine->buffer = aligned_alloc(ENGINE_BLOCK_BYTES, ENGINE_BUFFER_BYTES);
 	engine->per_thread = aligned_alloc(64, engine->threads * sizeof(*engine->per_thread));
-	if (!engine->headers || !engine->erases || !engine->buffer || !engine->per_thread)
+	if (!engine->headers || !engine->tombstones || !engine->erases || !engine->buffer ||
+	    !engine->per_thread)
 		return weir_fail(ENOMEM, "no memory for an engine of %llu blocks",
-				 (unsigned long long)entries);
+				 (unsigned long long)blocks);
 	memset(engine->per_thread, 0, engine->threads * sizeof(*engine->per_thread));
 	engine->open = ENGINE_NONE;
 	engine->free_erases = engine->shape.erase_count;
 	engine->status.blocks = engine->shape.user_blocks;
-	return engine_table_create(&engine->table, entries);
+	return engine_table_create(&engine->table, engine->shape.user_blocks,
+				   blocks + engine->shape.tombstones);
 }
 
 static int start(struct weir_engine *engine)

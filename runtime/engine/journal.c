@@ -60,10 +60,23 @@ void engine_record(struct weir_engine *engine, enum engine_record_kind kind, u32
 		engine_want_commit(engine);
 }
 
+struct engine_noted engine_noted_of(const struct weir_engine *engine, u32 index)
+{
+	const struct engine_header *header = engine_header(engine, index);
+
+	return (struct engine_noted){ .version = header->version,
+				      .vba = header->vba,
+				      .crc = header->crc,
+				      .vid = header->vid,
+				      .state = header->state,
+				      .damaged = header->damaged };
+}
+
 void engine_record_block(struct weir_engine *engine, u32 index)
 {
-	engine_record(engine, ENGINE_RECORD_BLOCK, index, &engine->headers[index],
-		      sizeof(struct engine_header));
+	const struct engine_noted noted = engine_noted_of(engine, index);
+
+	engine_record(engine, ENGINE_RECORD_BLOCK, index, &noted, sizeof(noted));
 }
 
 void engine_record_map(struct weir_engine *engine)

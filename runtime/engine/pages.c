@@ -49,20 +49,23 @@ bool engine_page_add(struct engine_page *page, const struct engine_record *recor
 
 static bool apply_block(struct weir_engine *engine, u32 index, const void *data)
 {
-	struct engine_header *header = &engine->headers[index];
-	struct engine_header was;
+	struct engine_header *header;
+	struct engine_noted noted;
 
 	if (index >= engine_blocks(engine) + engine->shape.tombstones)
 		return false;
-	was = *header;
-	if (was.state == ENGINE_VALID) {
-		struct engine_slot *slot = engine_table_find(engine, was.vid, was.vba);
-
-		if (slot && slot->index == index)
-			engine_drop(engine, slot);
-	}
-	memcpy(header, data, sizeof(*header));
-	header->state = ENGINE_DEAD; /* until it is installed */
+	if (engine_is_tombstone(engine, index) && !engine_reserve_tombstones(engine, index))
+		return false;
+	header = engine_header(engine, index);
+	if (header->state == ENGINE_VALID && engine_table_find(engine, header->vid, header->vba) == index)
+		engine_drop(engine, index);
+	memcpy(&noted, data, sizeof(noted));
+	*header = (struct engine_header){ .version = noted.version,
+					  .vba = noted.vba,
+					  .crc = noted.crc,
+					  .vid = noted.vid,
+					  .damaged = noted.damaged,
+					  .state = ENGINE_DEAD }; /* until it is installed */
 	return engine_install(engine, index);
 }
 
@@ -155,7 +158,7 @@ static bool apply(struct weir_engine *engine, const struct engine_record *record
 }
 
 static const u16 sizes[] = {
-	[ENGINE_RECORD_BLOCK] = sizeof(struct engine_header),
+	[ENGINE_RECORD_BLOCK] = sizeof(struct engine_noted),
 	[ENGINE_RECORD_ERASE] = 2 * sizeof(u64),
 	[ENGINE_RECORD_VOLUME] = sizeof(struct nvme_volume),
 	[ENGINE_RECORD_DELETE] = 0,

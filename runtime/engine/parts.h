@@ -18,6 +18,8 @@ enum {
 	ENGINE_SPARE_ERASE = 2, /* erase blocks that only garbage collection may take */
 	ENGINE_LOW_ERASE = 4,   /* with as many left, or fewer, garbage is collected */
 	ENGINE_BUFFER_BYTES = 1 << 20,
+	ENGINE_CHUNK_LOG2 = 12,
+	ENGINE_CHUNK = 1 << ENGINE_CHUNK_LOG2, /* tombstones whose memory is allocated together */
 };
 
 #define ENGINE_NONE (~(u32)0)
@@ -34,8 +36,22 @@ enum engine_state {
  * struct engine_header - whose a block of the medium is; behind these of blocks, those of tombstones
  * @crc: CRC32C of its data
  * @damaged: it was read, and is not what was written: a write of the same version is not superfluous
+ *
+ * There is one for each block of the medium: 20 bytes, without the 4 that a version would be aligned by.
  */
 struct engine_header {
+	u64 version;
+	u32 vba;
+	u32 crc;
+	u16 vid;
+	u8 state;
+	u8 damaged;
+} __attribute__((packed, aligned(4)));
+
+WEIR_ASSERT_SIZE(struct engine_header, 20);
+
+/** struct engine_noted - a header as the medium keeps it */
+struct engine_noted {
 	u64 version;
 	u32 vba;
 	u32 crc;
@@ -45,17 +61,20 @@ struct engine_header {
 	u8 reserved[4];
 };
 
-/** struct engine_slot - of the cuckoo table; @index: of a header, or ENGINE_NONE */
-struct engine_slot {
-	u32 index;
-	u32 tag;
+WEIR_ASSERT_SIZE(struct engine_noted, 24);
+
+/** struct engine_shard - part of the table, which grows by itself; @slots: 4 for each of @buckets */
+struct engine_shard {
+	u32 *slots;
+	u32 buckets;
 };
 
-/** struct engine_table - from [VID, VBA] to a header */
+/** struct engine_table - from [VID, VBA] to a header; @index_mask: bits of a slot that are a header's index
+ */
 struct engine_table {
-	struct engine_slot *slots;
-	u64 buckets;
-	u64 used;
+	struct engine_shard *shards;
+	u32 shard_count;
+	u32 index_mask;
 };
 
 enum engine_erase_state {
@@ -98,7 +117,7 @@ struct engine_volume {
  * @checkpoint: two, each of @checkpoint_blocks
  * @data: erase blocks: @erase_count of @erase_blocks
  * @user_blocks: that volumes can use
- * @tombstones: most of them
+ * @tombstones: most of them; how many there is memory for is another matter (space.c)
  */
 struct engine_shape {
 	u64 journal;
@@ -153,7 +172,9 @@ struct engine_thread {
  * struct weir_engine - an engine
  * @closing: it is being closed in order
  * @changed: signalled when @wanted grows, and when @committed does
- * @headers: of shape.erase_count * shape.erase_blocks blocks, then of shape.tombstones
+ * @headers: of shape.erase_count * shape.erase_blocks blocks
+ * @tombstones: headers of tombstones, ENGINE_CHUNK each, or NULL where there was no need for them yet;
+ * @tombstone_room: for so many there is memory; @tombstone_count: so many there are
  * @open: erase block being written, or ENGINE_NONE; @fill: blocks of it that were given away
  * @coming: blocks being written that the table does not have yet
  * @tombstone_next: where the look for a free one begins
@@ -180,6 +201,9 @@ struct weir_engine {
 	struct engine_shape shape;
 	struct engine_table table;
 	struct engine_header *headers;
+	struct engine_header **tombstones;
+	u32 tombstone_room;
+	u32 tombstone_count;
 	struct engine_erase *erases;
 	u64 sequence;
 	u32 open;
@@ -232,6 +256,27 @@ static inline bool engine_is_tombstone(const struct weir_engine *engine, u32 ind
 	return index >= engine_blocks(engine);
 }
 
+/** engine_header() - header @index, which there is memory for */
+static inline struct engine_header *engine_header(const struct weir_engine *engine, u32 index)
+{
+	u32 blocks = engine_blocks(engine);
+
+	if (index < blocks)
+		return &engine->headers[index];
+	index -= blocks;
+	return &engine->tombstones[index >> ENGINE_CHUNK_LOG2][index & (ENGINE_CHUNK - 1)];
+}
+
+/** engine_state() - of header @index, ENGINE_FREE where there is no memory for it */
+static inline u8 engine_state(const struct weir_engine *engine, u32 index)
+{
+	u32 blocks = engine_blocks(engine);
+
+	if (index >= blocks && !engine->tombstones[(index - blocks) >> ENGINE_CHUNK_LOG2])
+		return ENGINE_FREE;
+	return engine_header(engine, index)->state;
+}
+
 static inline struct engine_erase *engine_erase_of(struct weir_engine *engine, u32 index)
 {
 	return &engine->erases[index / engine->shape.erase_blocks];
@@ -256,15 +301,21 @@ void engine_want_space(struct weir_engine *engine);
 
 /* table.c: under the lock */
 
-int engine_table_create(struct engine_table *table, u64 entries);
+/** engine_table_create() - with room for @entries before it grows, that lead to headers 0 to @indices - 1;
+ * 0 or -ENOMEM with a sentence */
+int engine_table_create(struct engine_table *table, u64 entries, u64 indices);
 void engine_table_destroy(struct engine_table *table);
+/** engine_table_bytes() - memory that it takes */
+u64 engine_table_bytes(const struct engine_table *table);
 /** engine_table_prefetch() - it will soon be asked for; without the lock, too */
 void engine_table_prefetch(const struct weir_engine *engine, u32 vid, u32 vba);
-/** engine_table_find() - the slot of a block, or NULL */
-struct engine_slot *engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba);
-/** engine_table_add() - a block that is not in it; its header is filled; false: there is no slot for it */
-bool engine_table_add(struct weir_engine *engine, u32 index);
-void engine_table_remove(struct weir_engine *engine, struct engine_slot *slot);
+/** engine_table_find() - the header of a block, or ENGINE_NONE */
+u32 engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba);
+/** engine_table_put() - it leads to header @index, which is filled; @was: where it led before, or
+ * ENGINE_NONE; false: there is no memory for one more */
+bool engine_table_put(struct weir_engine *engine, u32 index, u32 *was);
+/** engine_table_remove() - it leads no more to header @index */
+void engine_table_remove(struct weir_engine *engine, u32 index);
 
 /* space.c: erase blocks and what is in them; under the lock */
 
@@ -275,12 +326,14 @@ u32 engine_take(struct weir_engine *engine, bool collecting);
 bool engine_can_take(const struct weir_engine *engine, u32 blocks);
 /** engine_give_back() - a block that was taken has not been written, or in vain */
 void engine_give_back(struct weir_engine *engine, u32 index);
+/** engine_reserve_tombstones() - memory for header @index; false: there is none */
+bool engine_reserve_tombstones(struct weir_engine *engine, u32 index);
 /** engine_take_tombstone() - ENGINE_NONE: there are too many */
 u32 engine_take_tombstone(struct weir_engine *engine);
 /** engine_install() - the table leads to header @index, which is filled, and no more to where it led */
 bool engine_install(struct weir_engine *engine, u32 index);
-/** engine_drop() - the block of @slot is gone */
-void engine_drop(struct weir_engine *engine, struct engine_slot *slot);
+/** engine_drop() - the block whose header is @index is gone */
+void engine_drop(struct weir_engine *engine, u32 index);
 /** engine_drop_volume() - all of its blocks are */
 void engine_drop_volume(struct weir_engine *engine, u32 vid);
 
@@ -303,6 +356,8 @@ int engine_map_leave(struct weir_engine *engine, const struct nvme_volume_map *n
 /** engine_map_restore() - the map of before was read: blocks that it had dropped are dropped again; 0 or
  * -ENOMEM with a sentence */
 int engine_map_restore(struct weir_engine *engine);
+/** engine_fence() - admin commands of a lower epoch are a former daemon's */
+u32 engine_fence(const struct weir_engine *engine);
 void engine_volumes_release(struct weir_engine *engine);
 
 /* admit.c */
@@ -318,7 +373,7 @@ unsigned engine_poll(struct weir_medium *medium, unsigned thread);
 /* journal.c */
 
 enum engine_record_kind {
-	ENGINE_RECORD_BLOCK = 1, /* struct engine_header, index */
+	ENGINE_RECORD_BLOCK = 1, /* struct engine_noted, index */
 	ENGINE_RECORD_ERASE,     /* sequence and erases of an erase block */
 	ENGINE_RECORD_VOLUME,
 	ENGINE_RECORD_DELETE,
@@ -330,6 +385,8 @@ enum engine_record_kind {
 /** engine_record() - note a change; under the lock; at most ENGINE_RECORD_MOST bytes */
 void engine_record(struct weir_engine *engine, enum engine_record_kind kind, u32 index, const void *data,
 		   u32 bytes);
+/** engine_noted_of() - header @index as the medium keeps it */
+struct engine_noted engine_noted_of(const struct weir_engine *engine, u32 index);
 void engine_record_block(struct weir_engine *engine, u32 index);
 void engine_record_map(struct weir_engine *engine);
 void engine_record_erase(struct weir_engine *engine, u32 index);

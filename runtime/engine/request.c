@@ -236,15 +236,15 @@ static u32 find(struct engine_request *request)
 	    status = NVME_STATUS_SUCCESS;
 
 	for (u32 i = 0; i < request->blocks; i++) {
-		const struct engine_slot *slot = engine_table_find(engine, vid, vba + i);
-		u32 index = slot ? slot->index : ENGINE_NONE;
+		u32 index = engine_table_find(engine, vid, vba + i);
 
 		if (request->given->version &&
-		    (!slot || engine->headers[index].version != request->given->version))
+		    (index == ENGINE_NONE ||
+		     engine_header(engine, index)->version != request->given->version))
 			status = NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR;
-		else if (!slot && engine->map.rebuilding)
+		else if (index == ENGINE_NONE && engine->map.rebuilding)
 			status = NVME_STATUS_VOLUME_NOT_HERE;
-		if (slot && engine_is_tombstone(engine, index))
+		if (index != ENGINE_NONE && engine_is_tombstone(engine, index))
 			index = ENGINE_NONE;
 		request->pieces[i].index = index;
 		request->pieces[i].bad = false;

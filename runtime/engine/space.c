@@ -5,6 +5,7 @@
  * Owns: headers and erase blocks. Blocks are written in the order in which they lie in the open erase block;
  * what is written over is dead until its erase block is erased. All of it under the engine's lock.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "parts.h"
@@ -54,7 +55,7 @@ u32 engine_take(struct weir_engine *engine, bool collecting)
 			return ENGINE_NONE;
 	}
 	index = engine->open * engine->shape.erase_blocks + engine->fill++;
-	engine->headers[index].state = ENGINE_BUSY;
+	engine_header(engine, index)->state = ENGINE_BUSY;
 	engine->erases[engine->open].busy++;
 	if (engine->fill == engine->shape.erase_blocks)
 		close_open(engine);
@@ -63,29 +64,58 @@ u32 engine_take(struct weir_engine *engine, bool collecting)
 
 static void settle(struct weir_engine *engine, u32 index, u8 state)
 {
-	engine->headers[index].state = state;
+	engine_header(engine, index)->state = state;
 	engine_erase_of(engine, index)->busy--;
 }
 
 void engine_give_back(struct weir_engine *engine, u32 index)
 {
 	if (engine_is_tombstone(engine, index))
-		engine->headers[index].state = ENGINE_FREE;
+		engine_header(engine, index)->state = ENGINE_FREE;
 	else
 		settle(engine, index, ENGINE_DEAD);
 }
 
+bool engine_reserve_tombstones(struct weir_engine *engine, u32 index)
+{
+	struct engine_header **chunk =
+		&engine->tombstones[(index - engine_blocks(engine)) >> ENGINE_CHUNK_LOG2];
+
+	if (*chunk)
+		return true;
+	*chunk = calloc(ENGINE_CHUNK, sizeof(**chunk));
+	engine->tombstone_room += *chunk ? ENGINE_CHUNK : 0;
+	return *chunk;
+}
+
+/* One more chunk, when an eighth of them all is left, or less: a free one is found soon then. */
+static void more_tombstones(struct weir_engine *engine)
+{
+	u32 at = 0;
+
+	if (engine->tombstone_count < engine->tombstone_room / 8 * 7)
+		return;
+	while (at < engine->shape.tombstones && engine->tombstones[at >> ENGINE_CHUNK_LOG2])
+		at += ENGINE_CHUNK;
+	if (at >= engine->shape.tombstones || !engine_reserve_tombstones(engine, engine_blocks(engine) + at))
+		return;
+	engine->tombstone_next = at;
+}
+
 u32 engine_take_tombstone(struct weir_engine *engine)
 {
-	u32 first = engine_blocks(engine);
+	u32 first = engine_blocks(engine), most = engine->shape.tombstones, step;
 
-	for (u32 i = 0; i < engine->shape.tombstones; i++) {
-		u32 at = (engine->tombstone_next + i) % engine->shape.tombstones;
+	more_tombstones(engine);
+	for (u32 i = 0; i < most; i += step) {
+		u32 at = (u32)(((u64)engine->tombstone_next + i) % most);
+		bool is_there = engine->tombstones[at >> ENGINE_CHUNK_LOG2];
 
-		if (engine->headers[first + at].state != ENGINE_FREE)
+		step = is_there ? 1 : ENGINE_CHUNK - (at & (ENGINE_CHUNK - 1));
+		if (!is_there || engine_state(engine, first + at) != ENGINE_FREE)
 			continue;
 		engine->tombstone_next = at + 1;
-		engine->headers[first + at].state = ENGINE_BUSY;
+		engine_header(engine, first + at)->state = ENGINE_BUSY;
 		return first + at;
 	}
 	return ENGINE_NONE;
@@ -95,52 +125,49 @@ u32 engine_take_tombstone(struct weir_engine *engine)
 static void leave(struct weir_engine *engine, u32 index)
 {
 	if (engine_is_tombstone(engine, index)) {
-		engine->headers[index].state = ENGINE_FREE;
+		engine_header(engine, index)->state = ENGINE_FREE;
+		engine->tombstone_count--;
 		return;
 	}
-	engine->headers[index].state = ENGINE_DEAD;
+	engine_header(engine, index)->state = ENGINE_DEAD;
 	engine_erase_of(engine, index)->valid--;
 	engine->status.used--;
 }
 
 static void enter(struct weir_engine *engine, u32 index)
 {
-	engine->headers[index].state = ENGINE_VALID;
-	if (engine_is_tombstone(engine, index))
+	engine_header(engine, index)->state = ENGINE_VALID;
+	if (engine_is_tombstone(engine, index)) {
+		engine->tombstone_count++;
 		return;
+	}
 	engine_erase_of(engine, index)->valid++;
 	engine->status.used++;
 }
 
 bool engine_install(struct weir_engine *engine, u32 index)
 {
-	const struct engine_header *header = &engine->headers[index];
-	struct engine_slot *slot = engine_table_find(engine, header->vid, header->vba);
+	u32 was;
 
-	if (slot) {
-		leave(engine, slot->index);
-		slot->index = index;
-	} else if (!engine_table_add(engine, index)) {
+	if (!engine_table_put(engine, index, &was))
 		return false;
-	}
-	if (!engine_is_tombstone(engine, index) && header->state == ENGINE_BUSY)
+	if (was != ENGINE_NONE)
+		leave(engine, was);
+	if (!engine_is_tombstone(engine, index) && engine_header(engine, index)->state == ENGINE_BUSY)
 		engine_erase_of(engine, index)->busy--;
 	enter(engine, index);
 	return true;
 }
 
-void engine_drop(struct weir_engine *engine, struct engine_slot *slot)
+void engine_drop(struct weir_engine *engine, u32 index)
 {
-	leave(engine, slot->index);
-	engine_table_remove(engine, slot);
+	leave(engine, index);
+	engine_table_remove(engine, index);
 }
 
 void engine_drop_volume(struct weir_engine *engine, u32 vid)
 {
-	for (u64 i = 0; i < engine->table.buckets * ENGINE_BUCKET; i++) {
-		struct engine_slot *slot = &engine->table.slots[i];
-
-		if (slot->index != ENGINE_NONE && engine->headers[slot->index].vid == vid)
-			engine_drop(engine, slot);
-	}
+	for (u32 i = 0; i < engine_blocks(engine) + engine->shape.tombstones; i++)
+		if (engine_state(engine, i) == ENGINE_VALID && engine_header(engine, i)->vid == vid)
+			engine_drop(engine, i);
 }

@@ -2,10 +2,13 @@
 /*
  * engine/table.c: a cuckoo table from a block of a volume to its header.
  *
- * Owns: slots of 8 bytes. A slot has a tag of its key and no key: the header that it leads to says whose it
- * is, so that two blocks with one tag are told apart. A block is in one of two buckets; when both are full,
- * others make room, along the shortest way that a search finds (Pagh and Rodler 2004; buckets: Dietzfelbinger
- * and Weidling 2007).
+ * Owns: slots of 4 bytes. A slot has the index of a header, and in the bits that no index needs a tag of its
+ * key. It has no key: the header that it leads to says whose it is, so that two blocks with one tag are told
+ * apart. A block is in one of two buckets; when both are full, others make room, along the shortest way that
+ * a search finds (Pagh and Rodler 2004; buckets: Dietzfelbinger and Weidling 2007).
+ *
+ * The table consists of shards, each a cuckoo table. One that is full gets an eighth more: what takes long
+ * under the lock is a shard, not the table.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -14,7 +17,12 @@
 #include "../backend/error.h"
 #include "parts.h"
 
-enum { WAY_MOST = 512 }; /* buckets that a search goes through */
+enum {
+	WAY_MOST = 512,      /* buckets that a search goes through */
+	SHARD_MOST = 1 << 15 /* blocks of a shard, as long as it has not grown */
+};
+
+#define EMPTY (~(u32)0)
 
 static u64 mix(u64 x)
 {
@@ -23,109 +31,164 @@ static u64 mix(u64 x)
 	return x ^ x >> 32;
 }
 
-/** struct place - where a block can be */
+/** struct place - where a block can be; @tag: as a slot has it */
 struct place {
-	u64 bucket[2];
+	struct engine_shard *shard;
+	u32 bucket[2];
 	u32 tag;
 };
 
-static u64 scale(u32 hash, u64 buckets)
+static u32 scale(u32 hash, u32 buckets)
 {
-	return (u64)hash * buckets >> 32;
+	return (u32)((u64)hash * buckets >> 32);
 }
 
-static struct place place_of(const struct engine_table *table, u32 vid, u32 vba)
+/* In @shard, or NULL: in the one where it belongs. */
+static struct place place_of(const struct engine_table *table, struct engine_shard *shard, u32 vid, u32 vba)
 {
 	u64 first = mix((u64)vid << 32 | vba), second = mix(first + 0x9e3779b97f4a7c15u);
+	u32 buckets;
 
-	return (struct place){ { scale((u32)first, table->buckets), scale((u32)second, table->buckets) },
-			       (u32)(first >> 32) };
+	if (!shard)
+		shard = &table->shards[(second >> 32) & (table->shard_count - 1)];
+	/* relaxed: without the lock it is asked for a hint alone */
+	buckets = __atomic_load_n(&shard->buckets, __ATOMIC_RELAXED);
+	return (struct place){ shard,
+			       { scale((u32)first, buckets), scale((u32)second, buckets) },
+			       (u32)(first >> 32) & ~table->index_mask };
 }
 
-int engine_table_create(struct engine_table *table, u64 entries)
+static bool shard_create(struct engine_shard *shard, u32 buckets)
 {
-	u64 slots = entries + entries / 8 + 4 * ENGINE_BUCKET;
+	size_t bytes = (size_t)buckets * ENGINE_BUCKET * sizeof(*shard->slots);
 
-	table->buckets = slots / ENGINE_BUCKET;
-	table->used = 0;
-	table->slots = malloc(table->buckets * ENGINE_BUCKET * sizeof(*table->slots));
-	if (!table->slots)
+	/* a bucket is in one line of the processor's cache */
+	shard->slots = aligned_alloc(ENGINE_BUCKET * sizeof(*shard->slots), bytes);
+	if (!shard->slots)
+		return false;
+	memset(shard->slots, 0xff, bytes);
+	shard->buckets = buckets;
+	return true;
+}
+
+/* Shards have a sixteenth more slots than blocks: some have more blocks than others. */
+int engine_table_create(struct engine_table *table, u64 entries, u64 indices)
+{
+	u64 each;
+	bool made = true;
+
+	*table = (struct engine_table){ .shard_count = 1, .index_mask = 1 };
+	while (table->index_mask < indices)
+		table->index_mask = table->index_mask << 1 | 1;
+	while ((u64)table->shard_count * SHARD_MOST < entries)
+		table->shard_count *= 2;
+	each = entries / table->shard_count + 1;
+	table->shards = calloc(table->shard_count, sizeof(*table->shards));
+	for (u32 i = 0; table->shards && made && i < table->shard_count; i++)
+		made = shard_create(&table->shards[i], (u32)((each + each / 16) / ENGINE_BUCKET + 1));
+	if (!table->shards || !made)
 		return weir_fail(ENOMEM, "no memory for an engine of %llu blocks",
 				 (unsigned long long)entries);
-	memset(table->slots, 0xff, table->buckets * ENGINE_BUCKET * sizeof(*table->slots));
 	return 0;
 }
 
 void engine_table_destroy(struct engine_table *table)
 {
-	free(table->slots);
+	for (u32 i = 0; table->shards && i < table->shard_count; i++)
+		free(table->shards[i].slots);
+	free(table->shards);
 }
 
-static bool is(const struct weir_engine *engine, const struct engine_slot *slot, u32 tag, u32 vid, u32 vba)
+u64 engine_table_bytes(const struct engine_table *table)
+{
+	u64 bytes = table->shard_count * sizeof(*table->shards);
+
+	for (u32 i = 0; i < table->shard_count; i++)
+		bytes += (u64)table->shards[i].buckets * ENGINE_BUCKET * sizeof(*table->shards[i].slots);
+	return bytes;
+}
+
+static u32 *bucket_at(const struct engine_shard *shard, u32 bucket)
+{
+	return &shard->slots[(size_t)bucket * ENGINE_BUCKET];
+}
+
+static u32 index_in(const struct weir_engine *engine, u32 slot)
+{
+	return slot & engine->table.index_mask;
+}
+
+static bool is(const struct weir_engine *engine, u32 slot, u32 tag, u32 vid, u32 vba)
 {
 	const struct engine_header *header;
 
-	if (slot->index == ENGINE_NONE || slot->tag != tag)
+	if ((slot & ~engine->table.index_mask) != tag || slot == EMPTY)
 		return false;
-	header = &engine->headers[slot->index];
+	header = engine_header(engine, index_in(engine, slot));
 	return header->vba == vba && header->vid == vid;
 }
 
 void engine_table_prefetch(const struct weir_engine *engine, u32 vid, u32 vba)
 {
-	struct place place = place_of(&engine->table, vid, vba);
+	struct place place = place_of(&engine->table, NULL, vid, vba);
+	const u32 *slots = __atomic_load_n(&place.shard->slots, __ATOMIC_RELAXED);
 
-	__builtin_prefetch(&engine->table.slots[place.bucket[0] * ENGINE_BUCKET]);
-	__builtin_prefetch(&engine->table.slots[place.bucket[1] * ENGINE_BUCKET]);
+	__builtin_prefetch(&slots[(size_t)place.bucket[0] * ENGINE_BUCKET]);
+	__builtin_prefetch(&slots[(size_t)place.bucket[1] * ENGINE_BUCKET]);
 }
 
-struct engine_slot *engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba)
+static u32 *find_slot(const struct weir_engine *engine, const struct place *place, u32 vid, u32 vba)
 {
-	struct place place = place_of(&engine->table, vid, vba);
-
 	for (u32 i = 0; i < 2; i++) {
-		struct engine_slot *slot = &engine->table.slots[place.bucket[i] * ENGINE_BUCKET];
+		u32 *slot = bucket_at(place->shard, place->bucket[i]);
 
 		for (u32 j = 0; j < ENGINE_BUCKET; j++, slot++)
-			if (is(engine, slot, place.tag, vid, vba))
+			if (is(engine, *slot, place->tag, vid, vba))
 				return slot;
 	}
 	return NULL;
 }
 
-static struct engine_slot *room_in(const struct engine_table *table, u64 bucket)
+u32 engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba)
 {
-	struct engine_slot *slot = &table->slots[bucket * ENGINE_BUCKET];
+	struct place place = place_of(&engine->table, NULL, vid, vba);
+	const u32 *slot = find_slot(engine, &place, vid, vba);
+
+	return slot ? index_in(engine, *slot) : ENGINE_NONE;
+}
+
+static u32 *room_in(const struct engine_shard *shard, u32 bucket)
+{
+	u32 *slot = bucket_at(shard, bucket);
 
 	for (u32 i = 0; i < ENGINE_BUCKET; i++)
-		if (slot[i].index == ENGINE_NONE)
+		if (slot[i] == EMPTY)
 			return &slot[i];
 	return NULL;
 }
 
 /** struct step - of a search: @bucket is reached by moving slot @slot out of step @from's bucket */
 struct step {
-	u64 bucket;
+	u32 bucket;
 	u32 from;
 	u32 slot;
 };
 
 /* The other bucket where the block in @slot can be. */
-static u64 other_bucket(const struct weir_engine *engine, const struct engine_slot *slot, u64 bucket)
+static u32 other_bucket(const struct weir_engine *engine, struct engine_shard *shard, u32 slot, u32 bucket)
 {
-	const struct engine_header *header = &engine->headers[slot->index];
-	struct place place = place_of(&engine->table, header->vid, header->vba);
+	const struct engine_header *header = engine_header(engine, index_in(engine, slot));
+	struct place place = place_of(&engine->table, shard, header->vid, header->vba);
 
 	return place.bucket[0] == bucket ? place.bucket[1] : place.bucket[0];
 }
 
 /* Move along the way back to its beginning; the slot that is free then. */
-static struct engine_slot *move_along(const struct engine_table *table, const struct step *steps, u32 at,
-				      struct engine_slot *room)
+static u32 *move_along(const struct engine_shard *shard, const struct step *steps, u32 at, u32 *room)
 {
 	while (steps[at].from != ENGINE_NONE) {
 		const struct step *from = &steps[steps[at].from];
-		struct engine_slot *moved = &table->slots[from->bucket * ENGINE_BUCKET + steps[at].slot];
+		u32 *moved = bucket_at(shard, from->bucket) + steps[at].slot;
 
 		*room = *moved;
 		room = moved;
@@ -135,7 +198,7 @@ static struct engine_slot *move_along(const struct engine_table *table, const st
 }
 
 /* Whether @bucket is on the way to step @at: a block must not be moved twice. */
-static bool on_way(const struct step *steps, u32 at, u64 bucket)
+static bool on_way(const struct step *steps, u32 at, u32 bucket)
 {
 	for (; at != ENGINE_NONE; at = steps[at].from)
 		if (steps[at].bucket == bucket)
@@ -144,20 +207,21 @@ static bool on_way(const struct step *steps, u32 at, u64 bucket)
 }
 
 /* Breadth first: a bucket with room, and what has to move. */
-static struct engine_slot *make_room(const struct weir_engine *engine, const struct place *place)
+static u32 *make_room(const struct weir_engine *engine, const struct place *place)
 {
-	struct step steps[WAY_MOST] = { { place->bucket[0], ENGINE_NONE, 0 },
-					{ place->bucket[1], ENGINE_NONE, 0 } };
+	struct step steps[WAY_MOST];
 	u32 count = 2;
 
+	steps[0] = (struct step){ place->bucket[0], ENGINE_NONE, 0 };
+	steps[1] = (struct step){ place->bucket[1], ENGINE_NONE, 0 };
 	for (u32 at = 0; at < count; at++) {
-		struct engine_slot *slots = &engine->table.slots[steps[at].bucket * ENGINE_BUCKET];
-		struct engine_slot *room = room_in(&engine->table, steps[at].bucket);
+		const u32 *slots = bucket_at(place->shard, steps[at].bucket);
+		u32 *room = room_in(place->shard, steps[at].bucket);
 
 		if (room)
-			return move_along(&engine->table, steps, at, room);
+			return move_along(place->shard, steps, at, room);
 		for (u32 i = 0; i < ENGINE_BUCKET && count < WAY_MOST; i++) {
-			u64 other = other_bucket(engine, &slots[i], steps[at].bucket);
+			u32 other = other_bucket(engine, place->shard, slots[i], steps[at].bucket);
 
 			if (!on_way(steps, at, other))
 				steps[count++] = (struct step){ other, at, i };
@@ -166,21 +230,77 @@ static struct engine_slot *make_room(const struct weir_engine *engine, const str
 	return NULL;
 }
 
-bool engine_table_add(struct weir_engine *engine, u32 index)
+/* What @from has, into @to; false: it is too full. */
+static bool copy(const struct weir_engine *engine, struct engine_shard *to, const struct engine_shard *from)
 {
-	const struct engine_header *header = &engine->headers[index];
-	struct place place = place_of(&engine->table, header->vid, header->vba);
-	struct engine_slot *room = make_room(engine, &place);
+	for (size_t i = 0; i < (size_t)from->buckets * ENGINE_BUCKET; i++) {
+		const struct engine_header *header;
+		struct place place;
+		u32 *room;
 
-	if (!room)
-		return false;
-	*room = (struct engine_slot){ index, place.tag };
-	engine->table.used++;
+		if (from->slots[i] == EMPTY)
+			continue;
+		header = engine_header(engine, index_in(engine, from->slots[i]));
+		place = place_of(&engine->table, to, header->vid, header->vba);
+		room = make_room(engine, &place);
+		if (!room)
+			return false;
+		*room = from->slots[i];
+	}
 	return true;
 }
 
-void engine_table_remove(struct weir_engine *engine, struct engine_slot *slot)
+/* false: there is no memory for that. */
+static bool grow(const struct weir_engine *engine, struct engine_shard *shard)
 {
-	slot->index = ENGINE_NONE;
-	engine->table.used--;
+	struct engine_shard more = { .slots = NULL, .buckets = shard->buckets };
+
+	do {
+		free(more.slots);
+		if (!shard_create(&more, more.buckets + more.buckets / 8 + 1))
+			return false;
+	} while (!copy(engine, &more, shard));
+	free(shard->slots);
+	__atomic_store_n(&shard->slots, more.slots, __ATOMIC_RELAXED); /* of hints, as in place_of() */
+	__atomic_store_n(&shard->buckets, more.buckets, __ATOMIC_RELAXED);
+	return true;
+}
+
+static bool add(struct weir_engine *engine, u32 index)
+{
+	const struct engine_header *header = engine_header(engine, index);
+	struct place place = place_of(&engine->table, NULL, header->vid, header->vba);
+	u32 *room = make_room(engine, &place);
+
+	while (!room) {
+		if (!grow(engine, place.shard))
+			return false;
+		place = place_of(&engine->table, NULL, header->vid, header->vba);
+		room = make_room(engine, &place);
+	}
+	*room = place.tag | index;
+	return true;
+}
+
+bool engine_table_put(struct weir_engine *engine, u32 index, u32 *was)
+{
+	const struct engine_header *header = engine_header(engine, index);
+	struct place place = place_of(&engine->table, NULL, header->vid, header->vba);
+	u32 *slot = find_slot(engine, &place, header->vid, header->vba);
+
+	*was = slot ? index_in(engine, *slot) : ENGINE_NONE;
+	if (!slot)
+		return add(engine, index);
+	*slot = place.tag | index;
+	return true;
+}
+
+void engine_table_remove(struct weir_engine *engine, u32 index)
+{
+	const struct engine_header *header = engine_header(engine, index);
+	struct place place = place_of(&engine->table, NULL, header->vid, header->vba);
+	u32 *slot = find_slot(engine, &place, header->vid, header->vba);
+
+	if (slot)
+		*slot = EMPTY;
 }

@@ -218,12 +218,9 @@ static bool is_in(const struct nvme_volume_map *map)
 
 static void drop_misplaced(struct weir_engine *engine)
 {
-	for (u64 i = 0; i < engine->table.buckets * ENGINE_BUCKET; i++) {
-		struct engine_slot *slot = &engine->table.slots[i];
-
-		if (slot->index != ENGINE_NONE && !is_placed(engine, &engine->headers[slot->index]))
-			engine_drop(engine, slot);
-	}
+	for (u32 i = 0; i < engine_blocks(engine) + engine->shape.tombstones; i++)
+		if (engine_state(engine, i) == ENGINE_VALID && !is_placed(engine, engine_header(engine, i)))
+			engine_drop(engine, i);
 }
 
 /* Nothing is being copied any more: blocks that are placed elsewhere are there. Left here they would be read
@@ -288,6 +285,11 @@ static u32 renew_placement(struct weir_engine *engine, const struct nvme_volume_
 	return NVME_STATUS_SUCCESS;
 }
 
+u32 engine_fence(const struct weir_engine *engine)
+{
+	return engine->status.fence > engine->map.epoch ? engine->status.fence : engine->map.epoch;
+}
+
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map)
 {
 	bool again = engine->has_map && map->epoch == engine->map.epoch &&
@@ -296,7 +298,7 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 
 	if (!map->count || map->count > NVME_VOLUME_MOST_ENGINES || map->self >= map->count)
 		return refuse(NVME_STATUS_INVALID_FIELD);
-	if (map->epoch < engine->map.epoch)
+	if (map->epoch < engine_fence(engine))
 		return refuse(NVME_STATUS_VOLUME_STALE_MAP);
 	if (engine_map_leave(engine, map) != 0)
 		return NVME_STATUS_INTERNAL_ERROR;

@@ -82,13 +82,16 @@ static void prepare(struct weir_engine *engine, u64 blocks)
 						     .rights = NVME_VOLUME_READ | NVME_VOLUME_WRITE };
 
 	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_MAP }, &map, sizeof(map));
-	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = VID }, &volume,
+	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = VID, .cdw13 = MAP }, &volume,
 	     sizeof(volume));
-	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = VID }, &permission,
-	     sizeof(permission));
+	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = VID, .cdw13 = MAP },
+	     &permission, sizeof(permission));
 	send(engine,
-	     (struct nvme_sqe){
-		     .cdw0 = NVME_ADMIN_VOLUME_LEASE, .cdw10 = VID, .cdw11 = LEASE, .cdw12 = CLIENT },
+	     (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_LEASE,
+				.cdw10 = VID,
+				.cdw11 = LEASE,
+				.cdw12 = CLIENT,
+				.cdw13 = MAP },
 	     "", 0);
 }
 

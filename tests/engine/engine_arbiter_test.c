@@ -97,15 +97,18 @@ static void make_volume(u32 vid, u32 weight)
 				      .blocks = 1 << 20,
 				      .name = "volume" };
 
-	assert_int_equal(weir_engine_admin(engine, NULL,
-					   &(struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = vid },
-					   &volume),
-			 0);
+	assert_int_equal(
+		weir_engine_admin(
+			engine, NULL,
+			&(struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = vid, .cdw13 = MAP },
+			&volume),
+		0);
 	assert_int_equal(weir_engine_admin(engine, NULL,
 					   &(struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_LEASE,
 							       .cdw10 = vid,
 							       .cdw11 = LEASE,
-							       .cdw12 = CLIENT },
+							       .cdw12 = CLIENT,
+							       .cdw13 = MAP },
 					   NULL),
 			 0);
 	for (u32 i = 0; i < VOLUME_BLOCKS; i++) {

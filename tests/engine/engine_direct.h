@@ -212,11 +212,29 @@ static inline void direct_close(struct weir_engine *engine)
 	medium->ops->close(medium);
 }
 
-static inline u32 direct_admin(struct weir_engine *engine, u32 opcode, u32 cdw11, u32 cdw12, void *page)
+static inline struct nvme_volume_engine_status direct_status(struct weir_engine *engine)
+{
+	struct nvme_volume_engine_status status;
+
+	weir_engine_status(engine, &status);
+	return status;
+}
+
+/* By a daemon whose map has epoch @epoch. */
+static inline u32 direct_admin_by(struct weir_engine *engine, u32 epoch, u32 opcode, u32 cdw11, u32 cdw12,
+				  void *page)
 {
 	return weir_engine_admin(
 		engine, NULL,
-		&(struct nvme_sqe){ .cdw0 = opcode, .cdw10 = VID, .cdw11 = cdw11, .cdw12 = cdw12 }, page);
+		&(struct nvme_sqe){
+			.cdw0 = opcode, .cdw10 = VID, .cdw11 = cdw11, .cdw12 = cdw12, .cdw13 = epoch },
+		page);
+}
+
+/* By the daemon whose map the engine has. */
+static inline u32 direct_admin(struct weir_engine *engine, u32 opcode, u32 cdw11, u32 cdw12, void *page)
+{
+	return direct_admin_by(engine, direct_status(engine).map_epoch, opcode, cdw11, cdw12, page);
 }
 
 static inline u32 direct_map(struct weir_engine *engine, u32 epoch)
@@ -353,14 +371,6 @@ static inline u32 direct_trim(struct weir_engine *engine, u64 vba, u64 version, 
 static inline u32 direct_flush(struct weir_engine *engine)
 {
 	return direct_io(engine, WEIR_IO_FLUSH, 0, 0, 0, false, NULL);
-}
-
-static inline struct nvme_volume_engine_status direct_status(struct weir_engine *engine)
-{
-	struct nvme_volume_engine_status status;
-
-	weir_engine_status(engine, &status);
-	return status;
 }
 
 #endif

@@ -97,6 +97,76 @@ static void test_kept_after_a_second_failure(void **state)
 	lossy_destroy(&lossy);
 }
 
+/* A command that changes volumes, of each kind, by a daemon whose map has epoch @epoch. */
+static void change_all(struct weir_engine *engine, u32 epoch, u32 expected)
+{
+	struct nvme_volume volume = {
+		.vid = VID, .replicas = 1, .unit_log2 = 4, .weight = 1, .blocks = 1 << 21, .name = "volume"
+	};
+	struct nvme_volume_permission permission = {
+		.vid = VID, .client = CLIENT + 1, .rights = 3, .hostnqn = "nqn.b"
+	};
+
+	assert_int_equal(direct_admin_by(engine, epoch, NVME_ADMIN_VOLUME_ADD, 0, 0, &volume), expected);
+	assert_int_equal(direct_admin_by(engine, epoch, NVME_ADMIN_VOLUME_CHMOD, 0, 0, &permission),
+			 expected);
+	assert_int_equal(direct_admin_by(engine, epoch, NVME_ADMIN_VOLUME_LEASE, LEASE, CLIENT, NULL),
+			 expected);
+	assert_int_equal(direct_admin_by(engine, epoch, NVME_ADMIN_VOLUME_DELETE, 0, 0, NULL), expected);
+}
+
+/* What a daemon sent that is not active any more changes nothing. */
+static void test_an_older_daemon_changes_no_volume(void **state)
+{
+	const u32 stale = NVME_STATUS_VOLUME_STALE_MAP | NVME_STATUS_DNR;
+	struct nvme_volume there;
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	lossy_create(&lossy, BYTES);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	change_all(engine, 0, 0); /* it has no map */
+	assert_int_equal(give(engine, MAP, 1, 0), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	change_all(engine, MAP - 1, stale);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_GET, 0, 0, &there), 0);
+	assert_int_equal(there.blocks, 1 << 20);
+	assert_int_equal(engine->volumes[VID]->permission_count, 1);
+	change_all(engine, MAP, 0);
+	change_all(engine, MAP + 1, 0); /* it was away when that map came */
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	change_all(engine, MAP - 1, stale); /* it knows its map, although it waits for one */
+	change_all(engine, MAP, 0);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* The newest daemon has said so, and has given no map yet. */
+static void test_a_fence_is_as_good_as_a_map(void **state)
+{
+	const u32 stale = NVME_STATUS_VOLUME_STALE_MAP | NVME_STATUS_DNR;
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	assert_int_equal(direct_admin_by(engine, MAP - 1, NVME_ADMIN_VOLUME_FENCE, 0, 0, NULL), stale);
+	assert_int_equal(direct_admin_by(engine, MAP + 2, NVME_ADMIN_VOLUME_FENCE, 0, 0, NULL), 0);
+	assert_int_equal(direct_status(engine).fence, MAP + 2);
+	assert_int_equal(direct_admin_by(engine, MAP + 1, NVME_ADMIN_VOLUME_FENCE, 0, 0, NULL), stale);
+	change_all(engine, MAP + 1, stale);
+	assert_int_equal(give(engine, MAP + 1, 1, 0), stale);
+	assert_int_equal(direct_write(engine, 1, 1, false), 0); /* clients go on by the map that it has */
+	assert_int_equal(give(engine, MAP + 2, 1, 0), 0);
+	change_all(engine, MAP + 2, 0);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -104,6 +174,8 @@ int main(void)
 		cmocka_unit_test(test_kept_when_the_same_map_comes_again),
 		cmocka_unit_test(test_given_up_after_a_failure),
 		cmocka_unit_test(test_kept_after_a_second_failure),
+		cmocka_unit_test(test_an_older_daemon_changes_no_volume),
+		cmocka_unit_test(test_a_fence_is_as_good_as_a_map),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

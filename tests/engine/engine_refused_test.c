@@ -23,7 +23,7 @@ static struct nvme_volume good(void)
 
 static u32 add(struct weir_engine *engine, const struct nvme_volume *volume)
 {
-	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = volume->vid };
+	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = volume->vid, .cdw13 = MAP };
 	unsigned char page[BLOCK] = { 0 };
 
 	memcpy(page, volume, sizeof(*volume));
@@ -75,7 +75,7 @@ static void test_volumes_that_are_none(void **state)
 
 static u32 chmod_as(struct weir_engine *engine, struct nvme_volume_permission permission, u32 vid)
 {
-	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = vid };
+	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = vid, .cdw13 = MAP };
 	unsigned char page[BLOCK] = { 0 };
 
 	memcpy(page, &permission, sizeof(permission));
@@ -147,7 +147,7 @@ static void test_volumes_that_are_not_there(void **state)
 	(void)state;
 	for (u32 i = 0; i < 4; i++)
 		for (u32 vid = 0; vid <= 0xffff; vid += vid == VID - 1 ? 2 : vid > VID ? 0xffff - vid : 1) {
-			struct nvme_sqe sqe = { .cdw0 = opcodes[i], .cdw10 = vid };
+			struct nvme_sqe sqe = { .cdw0 = opcodes[i], .cdw10 = vid, .cdw13 = MAP };
 
 			assert_int_equal(weir_engine_admin(engine, NULL, &sqe, page),
 					 FINAL(NVME_STATUS_VOLUME_UNKNOWN));

@@ -63,14 +63,18 @@ static inline void rig_close(struct rig *rig)
 	driver_close(&rig->driver);
 }
 
-/* An admin command whose data, if any, is in @rig->page. */
+/* An admin command whose data, if any, is in @rig->page, by the daemon whose map the engine has. */
 static inline u32 rig_admin(struct rig *rig, u32 opcode, u32 cdw10, u32 cdw11, u32 cdw12)
 {
+	struct nvme_volume_engine_status status;
+
+	weir_engine_status(rig->engine, &status);
 	return driver_admin(&rig->driver, (struct nvme_sqe){ .cdw0 = opcode,
 							     .prp1 = driver_bus(rig->page),
 							     .cdw10 = cdw10,
 							     .cdw11 = cdw11,
-							     .cdw12 = cdw12 });
+							     .cdw12 = cdw12,
+							     .cdw13 = status.map_epoch });
 }
 
 static inline u32 rig_send(struct rig *rig, u32 opcode, u32 cdw10, const void *data, size_t bytes)

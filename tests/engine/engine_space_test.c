@@ -2,7 +2,7 @@
 /* engine_space_test.c: an engine that has to collect garbage, on a medium that fails. */
 #include "engine_model.h"
 
-enum { BYTES = 2 << 20 };
+enum { BYTES = 2 << 20, MORE_BYTES = 256 << 20 /* of several shards */, BYTES_OF_A_BLOCK = 26 };
 
 /* Write over blocks until garbage is collected, and the medium behind is full. Return: of those that collect,
  * what the medium failed. */
@@ -112,12 +112,104 @@ static void test_garbage_that_fails_stays(void **state)
 	lossy_destroy(&lossy);
 }
 
+static u64 memory_of(const struct weir_engine *engine)
+{
+	u64 bytes = engine_table_bytes(&engine->table);
+
+	bytes += (u64)engine_blocks(engine) * sizeof(struct engine_header);
+	return bytes + (u64)engine->tombstone_room * sizeof(struct engine_header);
+}
+
+/* A full engine needs no more than what docs/volumes.md says, and what it has is found. */
+static void test_tables_are_small(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 blocks, memory;
+
+	(void)state;
+	engine = direct_begin(&lossy, MORE_BYTES);
+	blocks = direct_status(engine).blocks;
+	memory = memory_of(engine);
+	assert_in_range(memory, 20 * blocks, BYTES_OF_A_BLOCK * blocks);
+	for (u64 i = 0; i < blocks; i++)
+		assert_int_equal(direct_write(engine, i, 1, false), 0);
+	assert_int_equal(memory_of(engine), memory);
+	for (u64 i = 0; i < blocks; i++)
+		assert_true(direct_holds(engine, i, 1));
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+static void check_tombstones(struct weir_engine *engine, u64 blocks, u64 tombstones)
+{
+	struct weir_engine_checked checked;
+
+	weir_engine_check(engine, &checked, NULL);
+	assert_int_equal(checked.blocks, blocks);
+	assert_int_equal(checked.tombstones, tombstones);
+	assert_int_equal(checked.lost, 0);
+	for (u64 i = blocks; i < blocks + tombstones; i++)
+		assert_int_equal(direct_write(engine, i, 4, false),
+				 NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR);
+}
+
+/* Of a full engine with as many tombstones as there can be the table is larger, and none of them is lost. */
+static void test_tombstones_have_memory_as_they_come(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 blocks, most, memory;
+
+	(void)state;
+	engine = direct_begin(&lossy, MORE_BYTES);
+	blocks = direct_status(engine).blocks;
+	most = engine->shape.tombstones;
+	memory = memory_of(engine);
+	for (u64 i = 0; i < blocks; i++)
+		assert_int_equal(direct_write(engine, i, 5, false), 0);
+	for (u64 i = blocks; i < blocks + most; i++)
+		assert_int_equal(direct_trim(engine, i, 5, false), 0);
+	assert_int_equal(direct_trim(engine, blocks + most, 5, false), NVME_STATUS_CAPACITY_EXCEEDED);
+	assert_in_range(memory_of(engine), memory + most * 20, memory + most * BYTES_OF_A_BLOCK);
+	check_tombstones(engine, blocks, most);
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	check_tombstones(engine, blocks, most);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* Blocks that come and go take the tombstones of before. */
+static void test_tombstones_are_used_again(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, MORE_BYTES);
+	for (u64 version = 1; version < 40; version += 2)
+		for (u64 i = 0; i < 1000; i++) {
+			assert_int_equal(direct_write(engine, i, version, false), 0);
+			assert_int_equal(direct_trim(engine, i, version + 1, false), 0);
+		}
+	assert_int_equal(engine->tombstone_count, 1000);
+	assert_int_equal(engine->tombstone_room, ENGINE_CHUNK);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_behind),
 		cmocka_unit_test(test_no_garbage_is_read),
 		cmocka_unit_test(test_garbage_that_fails_stays),
+		cmocka_unit_test(test_tables_are_small),
+		cmocka_unit_test(test_tombstones_have_memory_as_they_come),
+		cmocka_unit_test(test_tombstones_are_used_again),
 	};
 
 	return cmocka_run_group_tests_name("engine_space", tests, NULL, NULL);

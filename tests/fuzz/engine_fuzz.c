@@ -129,7 +129,7 @@ static void make(void)
 	struct nvme_volume volume = {
 		.vid = VID, .replicas = 1, .weight = 1, .blocks = WRITTEN, .name = "v"
 	};
-	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = VID };
+	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = VID }; /* it has no map yet */
 	static _Alignas(4096) uint8_t data[BLOCK];
 	struct weir_engine *engine = open_engine();
 

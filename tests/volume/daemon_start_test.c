@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "daemon_client.h"
+#include "volume/daemon/command.h"
 
 enum { FAULT = 0x280 };
 
@@ -110,6 +111,67 @@ static void test_a_start_that_failed_leaves_nothing(void **state)
 		assert_int_equal(array.engines[i].volumes[1].permission_count, 1);
 }
 
+static u32 late_epoch; /* of a daemon that stands still */
+static int late_status[STAND_IN_ENGINES];
+
+/* Its command to delete the volume arrives when the next daemon first reads what the engine has. */
+static void delete_late(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	struct volume_engine_link *link;
+	char address[] = { (char)('0' + engine), '\0' };
+
+	if (opcode != NVME_ADMIN_VOLUME_GET || late_status[engine] >= 0)
+		return;
+	late_status[engine] = 0;
+	assert_int_equal(engines->base.create(&engines->base, address, "nqn.engine", &link), 0);
+	assert_int_equal(link->ops->open(link), 0);
+	link->epoch = &late_epoch;
+	late_status[engine] = volume_engine_delete(link, 1);
+	link->ops->close(link);
+}
+
+static void expect_late_refused(unsigned engine)
+{
+	assert_int_equal(late_status[engine], NVME_STATUS_VOLUME_STALE_MAP);
+	assert_int_equal(array.engines[engine].volumes[1].is.vid, 1);
+}
+
+/* What the daemon of before has sent is void before this one reads anything, at engines that come back, too.
+ */
+static void test_an_older_daemon_is_shut_out(void **state)
+{
+	(void)state;
+	begin_written(3);
+	late_epoch = d->epoch;
+	for (unsigned i = 0; i < 3; i++)
+		late_status[i] = -1;
+	volumed_destroy(d);
+	array.engines[2].dead = true;
+	array.on_command = delete_late;
+	start_daemon(3, 0, true);
+	expect_late_refused(0);
+	expect_late_refused(1);
+	stand_in_restart(&array.engines[2], false);
+	settle();
+	expect_late_refused(2);
+	assert_int_equal(d->volume_count, 1);
+}
+
+/* A daemon that ended before it gave a map has kept all others off: the next one goes above it. */
+static void test_a_fence_without_a_map(void **state)
+{
+	(void)state;
+	begin_written(3);
+	for (unsigned i = 0; i < 3; i++)
+		array.engines[i].fence = d->epoch + 5 * (i + 1);
+	volumed_destroy(d);
+	start_daemon(3, 0, true);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_true(d->engines[i].current);
+		assert_true(array.engines[i].map.epoch >= array.engines[i].fence);
+	}
+}
+
 /* A new array has all of its engines: one that is silent may have the blocks of an array. */
 static void test_a_new_array_begins_with_all(void **state)
 {
@@ -171,6 +233,7 @@ int main(void)
 		CASE(test_an_engine_of_another_array),   CASE(test_the_newest_of_each_engine_counts),
 		CASE(test_a_fence_at_one_engine_counts), CASE(test_a_start_that_failed_leaves_nothing),
 		CASE(test_a_new_array_begins_with_all),  CASE(test_numbers_are_used_again),
+		CASE(test_an_older_daemon_is_shut_out),  CASE(test_a_fence_without_a_map),
 	};
 
 	return cmocka_run_group_tests_name("daemon_start", tests, NULL, NULL);

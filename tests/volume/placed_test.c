@@ -80,8 +80,11 @@ static void give_map(struct fixture *fixture, unsigned engine, uint32_t epoch)
 static void give_lease(struct fixture *fixture, unsigned engine, uint32_t epoch)
 {
 	admin(fixture, engine,
-	      (struct nvme_sqe){
-		      .cdw0 = NVME_ADMIN_VOLUME_LEASE, .cdw10 = VID, .cdw11 = epoch, .cdw12 = CLIENT },
+	      (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_LEASE,
+				 .cdw10 = VID,
+				 .cdw11 = epoch,
+				 .cdw12 = CLIENT,
+				 .cdw13 = EPOCH + 1 },
 	      NULL, 0);
 }
 
@@ -99,10 +102,12 @@ static void prepare(struct fixture *fixture, unsigned engine)
 						     .hostnqn = "nqn.a" };
 
 	give_map(fixture, engine, EPOCH);
-	admin(fixture, engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = VID }, &volume,
+	admin(fixture, engine,
+	      (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = VID, .cdw13 = EPOCH }, &volume,
 	      sizeof(volume));
-	admin(fixture, engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = VID },
-	      &permission, sizeof(permission));
+	admin(fixture, engine,
+	      (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = VID, .cdw13 = EPOCH }, &permission,
+	      sizeof(permission));
 	give_lease(fixture, engine, LEASE);
 }
 

@@ -51,7 +51,7 @@ static int set_map(struct stand_in *engine, const struct nvme_volume_map *map)
 	bool again = engine->has_map && map->epoch == engine->map.epoch &&
 		     map->rebuilding == engine->map.rebuilding;
 
-	if (map->epoch < engine->map.epoch)
+	if (map->epoch < engine->map.epoch || map->epoch < engine->fence)
 		return NVME_STATUS_VOLUME_STALE_MAP;
 	if (map->rebuilding == NVME_VOLUME_REBUILDING && engine->map.rebuilding != NVME_VOLUME_REBUILDING)
 		drop_misplaced(engine); /* copies for a map that has not come */
@@ -143,16 +143,33 @@ static int set_lease(struct stand_in_volume *volume, u32 epoch, u16 client)
 	return 0;
 }
 
+/* Of a daemon that is not active any more. */
+static bool is_late(const struct stand_in *engine, const struct nvme_sqe *sqe)
+{
+	switch (sqe->cdw0 & 0xff) {
+	case NVME_ADMIN_VOLUME_ADD:
+	case NVME_ADMIN_VOLUME_DELETE:
+	case NVME_ADMIN_VOLUME_CHMOD:
+	case NVME_ADMIN_VOLUME_LEASE:
+	case NVME_ADMIN_VOLUME_FENCE: return sqe->cdw13 < engine->map.epoch || sqe->cdw13 < engine->fence;
+	default: return false;
+	}
+}
+
 static int admin(struct stand_in *engine, const struct nvme_sqe *sqe, void *page)
 {
 	struct stand_in_volume *volume = volume_of(engine, sqe->cdw10 & 0xffff);
 	struct nvme_volume_engine_status status = { .blocks = STAND_IN_BLOCKS,
 						    .doubtful = engine->doubtful,
 						    .has_map = engine->has_map,
+						    .fence = engine->fence,
 						    .write_faults = engine->write_faults,
 						    .written = (engine->arrived + 1) << CURSOR_ARRIVED };
 
+	if (is_late(engine, sqe))
+		return NVME_STATUS_VOLUME_STALE_MAP;
 	switch (sqe->cdw0 & 0xff) {
+	case NVME_ADMIN_VOLUME_FENCE: engine->fence = sqe->cdw13; return 0;
 	case NVME_ADMIN_VOLUME_ADD: add_volume(engine, page); return 0;
 	case NVME_ADMIN_VOLUME_DELETE:
 		if (volume)
@@ -318,6 +335,7 @@ void stand_in_restart(struct stand_in *engine, bool forgets)
 	engine->table = table;
 	engine->dead = engine->has_map = false;
 	engine->dies_after = 0;
+	engine->fence = 0;
 }
 
 static int refuse(struct stand_in *engine, int status)

@@ -41,6 +41,7 @@ struct stand_in_volume {
  * @write_faults: writes that its medium has failed; @faulty: it fails all
  * @failed: nothing becomes durable any more: it refuses flushes and maps
  * @has_map: it was given one since it started
+ * @fence: the highest epoch of a FENCE since then
  * @full: it has no room for blocks that it does not have
  * @arrived: writes that changed a block
  * @refuses_status: with it commands of opcode @refuses are refused, @refuses_later of them first being
@@ -56,6 +57,7 @@ struct stand_in {
 	bool faulty;
 	bool failed;
 	bool has_map;
+	u32 fence;
 	bool full;
 	u64 arrived;
 	u32 refuses;

@@ -203,6 +203,8 @@ static inline void assert_alices_blocks(u64 version)
 
 /* ---- the array: one engine, two volumes ---- */
 
+static u32 map_epoch; /* of the engine */
+
 static inline u32 manage(u8 opcode, u32 cdw10, u32 cdw11, u32 cdw12, const void *what, u32 bytes)
 {
 	struct nvme_sqe sqe = host_command(&manager.admin, opcode, 1);
@@ -210,6 +212,7 @@ static inline u32 manage(u8 opcode, u32 cdw10, u32 cdw11, u32 cdw12, const void 
 	sqe.cdw10 = cdw10;
 	sqe.cdw11 = cdw11;
 	sqe.cdw12 = cdw12;
+	sqe.cdw13 = map_epoch;
 	return command(&manager.admin, sqe, what, bytes);
 }
 
@@ -218,6 +221,7 @@ static inline u32 set_map(u32 epoch)
 	struct nvme_volume_map map = { .epoch = epoch, .count = 1 };
 
 	map.engines[0] = (struct nvme_volume_engine){ .id = 1, .weight = 100 };
+	map_epoch = epoch;
 	return manage(NVME_ADMIN_VOLUME_MAP, 0, 0, 0, &map, sizeof(map));
 }
 

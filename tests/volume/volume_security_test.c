@@ -175,7 +175,8 @@ static void admin_commands_are_the_managers(void **state)
 				      NVME_ADMIN_VOLUME_CHMOD, NVME_ADMIN_VOLUME_LEASE,
 				      NVME_ADMIN_VOLUME_MAP,   NVME_ADMIN_VOLUME_GET_MAP,
 				      NVME_ADMIN_VOLUME_GET,   NVME_ADMIN_VOLUME_GET_PERMISSION,
-				      NVME_ADMIN_VOLUME_LIST,  NVME_ADMIN_VOLUME_STATUS };
+				      NVME_ADMIN_VOLUME_LIST,  NVME_ADMIN_VOLUME_STATUS,
+				      NVME_ADMIN_VOLUME_FENCE };
 	struct nvme_volume_permission open = { FOREIGN, BOB, NVME_VOLUME_READ, "" };
 
 	(void)state;

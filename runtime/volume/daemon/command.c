@@ -29,34 +29,46 @@ static int admin(struct volume_engine_link *link, struct nvme_sqe sqe, void *obj
 	return status;
 }
 
+/* Likewise, of a command that an engine refuses when it comes from a daemon that is not active any more. */
+static int fenced(struct volume_engine_link *link, struct nvme_sqe sqe, void *object, size_t bytes)
+{
+	sqe.cdw13 = link->epoch ? *link->epoch : 0;
+	return admin(link, sqe, object, bytes, object ? VOLUME_TO_ENGINE : VOLUME_NO_DATA, VOLUME_COMMAND_MS);
+}
+
 int volume_engine_add(struct volume_engine_link *link, const struct nvme_volume *volume)
 {
 	struct nvme_volume copy = *volume;
 
-	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = volume->vid }, &copy,
-		     sizeof(copy), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
+	return fenced(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = volume->vid }, &copy,
+		      sizeof(copy));
 }
 
 int volume_engine_delete(struct volume_engine_link *link, u16 vid)
 {
-	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_DELETE, .cdw10 = vid }, NULL, 0,
-		     VOLUME_NO_DATA, VOLUME_COMMAND_MS);
+	return fenced(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_DELETE, .cdw10 = vid }, NULL, 0);
 }
 
 int volume_engine_chmod(struct volume_engine_link *link, const struct nvme_volume_permission *permission)
 {
 	struct nvme_volume_permission copy = *permission;
 
-	return admin(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = permission->vid },
-		     &copy, sizeof(copy), VOLUME_TO_ENGINE, VOLUME_COMMAND_MS);
+	return fenced(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = permission->vid },
+		      &copy, sizeof(copy));
 }
 
 int volume_engine_lease(struct volume_engine_link *link, u16 vid, u32 epoch, u16 client)
 {
-	return admin(link,
-		     (struct nvme_sqe){
-			     .cdw0 = NVME_ADMIN_VOLUME_LEASE, .cdw10 = vid, .cdw11 = epoch, .cdw12 = client },
-		     NULL, 0, VOLUME_NO_DATA, VOLUME_COMMAND_MS);
+	return fenced(
+		link,
+		(struct nvme_sqe){
+			.cdw0 = NVME_ADMIN_VOLUME_LEASE, .cdw10 = vid, .cdw11 = epoch, .cdw12 = client },
+		NULL, 0);
+}
+
+int volume_engine_fence(struct volume_engine_link *link)
+{
+	return fenced(link, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_FENCE }, NULL, 0);
 }
 
 int volume_engine_map(struct volume_engine_link *link, const struct nvme_volume_map *map)

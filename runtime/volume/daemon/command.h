@@ -16,6 +16,8 @@ int volume_engine_add(struct volume_engine_link *link, const struct nvme_volume 
 int volume_engine_delete(struct volume_engine_link *link, u16 vid);
 int volume_engine_chmod(struct volume_engine_link *link, const struct nvme_volume_permission *permission);
 int volume_engine_lease(struct volume_engine_link *link, u16 vid, u32 epoch, u16 client);
+/** volume_engine_fence() - what a daemon before this one has sent, and has not arrived yet, is refused */
+int volume_engine_fence(struct volume_engine_link *link);
 int volume_engine_map(struct volume_engine_link *link, const struct nvme_volume_map *map);
 int volume_engine_get_map(struct volume_engine_link *link, struct nvme_volume_map *map);
 /** volume_engine_get() - the first volume whose number is at least @vid; NVME_STATUS_VOLUME_UNKNOWN: none */

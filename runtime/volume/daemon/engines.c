@@ -43,6 +43,7 @@ int volumed_engine_note(struct volumed *d, const struct nvme_volume_engine *info
 	if (error)
 		return error;
 	engine->link->between = &d->between;
+	engine->link->epoch = &d->epoch;
 	d->engine_count++;
 	return 0;
 }
@@ -56,6 +57,20 @@ static void note_start(struct volumed *d, const struct volumed_engine *engine)
 		volumed_copy_end(d);
 }
 
+/* Connect anew. Before anything else is asked, what a daemon before this one has sent is made void: else it
+ * might be carried out after this one has seen what is there. At the daemon's start it has no epoch yet. */
+static int reconnect(struct volumed *d, struct volumed_engine *engine,
+		     struct nvme_volume_engine_status *status)
+{
+	int result = engine->link->ops->open(engine->link);
+
+	if (!result)
+		result = volume_engine_status(engine->link, status);
+	if (!result && status->map_epoch < d->epoch && status->fence < d->epoch)
+		result = volume_engine_fence(engine->link);
+	return result;
+}
+
 bool volumed_engine_ask(struct volumed *d, struct volumed_engine *engine)
 {
 	struct nvme_volume_engine_status status = { .map_epoch = 0 };
@@ -63,9 +78,7 @@ bool volumed_engine_ask(struct volumed *d, struct volumed_engine *engine)
 
 	d->counts.heartbeats++;
 	if (result < 0) {
-		result = engine->link->ops->open(engine->link);
-		if (!result)
-			result = volume_engine_status(engine->link, &status);
+		result = reconnect(d, engine, &status);
 		engine->current = false;
 	}
 	engine->answers = result == 0;
@@ -130,10 +143,13 @@ static int bring_again(struct volumed_engine *engine, const struct volumed_volum
  * count: this one's has to be newer. */
 static int check_epoch(struct volumed *d, const struct volumed_engine *engine)
 {
-	if (engine->status.map_epoch < d->epoch)
-		return 0;
-	d->epoch = engine->status.map_epoch;
-	return volumed_map_push(d);
+	const struct nvme_volume_engine_status *status = &engine->status;
+
+	if (status->map_epoch >= d->epoch || status->fence > d->epoch) {
+		d->epoch = status->map_epoch > status->fence ? status->map_epoch : status->fence;
+		return volumed_map_push(d);
+	}
+	return 0;
 }
 
 int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine)
@@ -142,6 +158,8 @@ int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine)
 	struct nvme_volume_map map;
 	int status = engine->status.map_epoch == d->epoch ? 0 : check_epoch(d, engine);
 
+	if (!status && engine->status.map_epoch != d->epoch)
+		status = volume_engine_fence(engine->link);
 	if (!status)
 		status = delete_strangers(d, engine);
 	for (size_t i = 0; i < d->volume_count && !status; i++)

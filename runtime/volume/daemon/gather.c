@@ -262,16 +262,44 @@ static bool take_out_doubtful(struct volumed *d, struct nvme_volume_map *map)
 	return false;
 }
 
-/* All get the same volumes, then the map, whose epoch is above all that any of them has. */
+/* The epoch of the map to come is above all that any engine has. */
+static void choose_epoch(struct volumed *d, const struct nvme_volume_map *map)
+{
+	d->epoch = map->epoch;
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		const struct nvme_volume_engine_status *status = &d->engines[i].status;
+
+		if (d->engines[i].answers && status->map_epoch > d->epoch)
+			d->epoch = status->map_epoch;
+		if (d->engines[i].answers && status->fence > d->epoch)
+			d->epoch = status->fence;
+	}
+	d->epoch++;
+}
+
+/* A daemon that was active before may have sent what has not arrived yet: it must not change what is read. */
+static int fence_all(struct volumed *d)
+{
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+		int status = engine->answers ? volume_engine_fence(engine->link) : 0;
+
+		if (status > 0)
+			return weir_fail(EAGAIN, "engine %u refuses epoch %u with status %#x",
+					 engine->info.id, d->epoch, status);
+		if (status) {
+			engine->answers = false;
+			return -EAGAIN; /* with the link's sentence */
+		}
+	}
+	return 0;
+}
+
+/* All get the same volumes, then the map. */
 static int give_all(struct volumed *d, const struct nvme_volume_map *map)
 {
 	int error;
 
-	d->epoch = map->epoch;
-	for (unsigned i = 0; i < d->engine_count; i++)
-		if (d->engines[i].answers && d->engines[i].status.map_epoch > d->epoch)
-			d->epoch = d->engines[i].status.map_epoch;
-	d->epoch++;
 	d->counted = false;
 	d->rebuilding = map->rebuilding;
 	d->counts.maps++;
@@ -316,6 +344,10 @@ int volumed_gather(struct volumed *d)
 	error = fresh < 0 ? fresh : enough(d, &map);
 	if (!error)
 		error = number_engines(d, &map);
+	if (!error) {
+		choose_epoch(d, &map);
+		error = fence_all(d);
+	}
 	if (!error)
 		error = read_all(d);
 	if (!error) {

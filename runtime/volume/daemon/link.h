@@ -46,10 +46,11 @@ struct volume_between {
 };
 
 /** struct volume_engine_link - what every link begins with; @between: NULL, or whose time it is before a
- * command */
+ * command; @epoch: NULL, or the epoch that commands carry which change volumes */
 struct volume_engine_link {
 	const struct volume_engine_link_ops *ops;
 	const struct volume_between *between;
+	const u32 *epoch;
 };
 
 /**
