@@ -45,6 +45,20 @@ static int receive(struct nvmf_queue *queue, u8 *message)
 	return move(queue, NVME_FCTYPE_AUTHENTICATION_RECEIVE, message, WEIR_CHAP_MESSAGE_BYTES);
 }
 
+/* What it says to this host's proof. Linux's target closes the connection where the proof is wrong. */
+static int receive_verdict(struct nvmf_queue *queue, u8 *message)
+{
+	const struct nvmf *nvmf = queue->nvmf;
+	int error = receive(queue, message);
+
+	if (error != -EIO || !nvmf->lost)
+		return error;
+	return weir_fail(EIO,
+			 "storage \"%s\": the controller closed the connection instead of saying whether it "
+			 "believes that this is host %s; it may know another secret for that name",
+			 nvmf->uri, nvmf->keys.host.nqn);
+}
+
 /* It failed here, or there: the controller is told why. */
 static int give_up(struct nvmf_queue *queue, const struct weir_chap *chap, u8 *message, bool checking)
 {
@@ -76,7 +90,7 @@ static int converse(struct nvmf_queue *queue, struct weir_chap *chap)
 		return give_up(queue, chap, in, false);
 	error = move(queue, NVME_FCTYPE_AUTHENTICATION_SEND, out, bytes);
 	if (!error)
-		error = receive(queue, in);
+		error = receive_verdict(queue, in);
 	if (error)
 		return error;
 	bytes = weir_chap_check(chap, in, sizeof(in), out);
