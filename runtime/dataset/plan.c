@@ -193,7 +193,7 @@ static int plan_row(struct weir_dataset *dataset, struct weir_dataset_loading *b
 
 /*
  * Chunks of the next group, as many as the part of this group that is planned: so reads go on evenly, and
- * when this group is used up the next one is there. Never at the cost of a chunk that is used before.
+ * when three quarters of this group are planned all of the next one is asked for. Never at the cost of a chunk that is used before.
  */
 static void prefetch(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
 {
@@ -213,7 +213,7 @@ static void prefetch(struct weir_dataset *dataset, struct weir_dataset_loading *
 	}
 	done = position - epoch->group_first[group];
 	size = epoch->group_first[group + 1] - epoch->group_first[group];
-	target = size ? (done * epoch->options.buffer_chunks + size - 1) / size : 0;
+	target = size ? (done * epoch->options.buffer_chunks * 4 / 3 + size - 1) / size : 0;
 	while (dataset->prefetched_chunks < target) {
 		chunk = weir_dataset_epoch_chunk(epoch, group + 1, dataset->prefetched_chunks);
 		if (chunk == UINT64_MAX)
