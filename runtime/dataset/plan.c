@@ -192,8 +192,9 @@ static int plan_row(struct weir_dataset *dataset, struct weir_dataset_loading *b
 }
 
 /*
- * Chunks of the next group, as many as the part of this group that is planned: so reads go on evenly, and
- * when three quarters of this group are planned all of the next one is asked for. Never at the cost of a chunk that is used before.
+ * Chunks of the next group, as many as the part of this group that is planned, and a third more: so reads go
+ * on evenly, and the last of them have a quarter of this group's time to end. Never at the cost of a chunk
+ * that is used before.
  */
 static void prefetch(struct weir_dataset *dataset, struct weir_dataset_loading *batch)
 {
