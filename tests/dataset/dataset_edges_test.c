@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 
 #include "manifest.h"
+#include "mounted.h"
 
 static unsigned synced; /* files, before the manifest had its name */
 
@@ -232,6 +233,115 @@ static void test_cut_tfrecord(void **state)
 	close(file);
 }
 
+/* A shard of two samples that ends before the last one does. */
+static void test_cut_mds(void **state)
+{
+	enum { BYTES = 60 };
+	const uint32_t head[4] = { 2, sizeof(head), sizeof(head) + BYTES, sizeof(head) + 2 * BYTES };
+
+	(void)state;
+	for (unsigned cut = 0; cut < BYTES; cut++) {
+		int error, file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+		assert_int_equal(write(file, head, sizeof(head)), sizeof(head));
+		assert_int_equal(ftruncate(file, (off_t)sizeof(head) + 2 * BYTES - cut), 0);
+		close(file);
+		open_records("");
+		error = weir_dataset_index(storage, manifest_path,
+					   WEIR_OPTIONS(dataset_index, .format = "mds"));
+		if (cut)
+			refused(error, -EINVAL, "cut short: sample 1", "records");
+		else
+			must(error);
+		must(weir_storage_close(storage));
+	}
+}
+
+/* Data that has become longer has samples that the manifest does not know of. */
+static void test_data_that_grew(void **state)
+{
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	must(weir_storage_close(storage));
+	assert_int_equal(truncate(path, (RECORDS + 1) * RECORD), 0);
+	open_records("");
+	refused(mount(&dataset), -ESTALE, "has 401000 bytes, and had 400000", "index it anew");
+	must(weir_storage_close(storage));
+}
+
+enum { FEW_BITS = 3 }; /* of a key: all samples have one that others have, too */
+
+/* A manifest of the records as "@prefix 0", "@prefix 1" and so on, each with its number as its label or none
+ * with any. */
+static void index_by_hand(const char *prefix, bool labels, const char *manifest_name)
+{
+	struct weir_dataset_list list = { 0 };
+	struct weir_dataset_manifest manifest;
+	struct weir_dataset_source source;
+	char name[32];
+
+	must(weir_dataset_source_storage(&source, storage, "records"));
+	for (uint32_t i = 0; i < RECORDS; i++) {
+		snprintf(name, sizeof(name), "%s %u", prefix, i);
+		must(weir_dataset_list_add(&list, name, (uint64_t)i * RECORD, RECORD,
+					   labels ? i : WEIR_DATASET_NO_LABEL));
+	}
+	must(weir_dataset_manifest_build(&manifest, &list, list.items, list.count, source.bytes, FEW_BITS));
+	manifest.header.data_bytes = source.bytes;
+	must(weir_dataset_fingerprint(&source, 0, source.bytes, &manifest.header.fingerprint));
+	must(weir_dataset_manifest_save(&manifest, manifest_name));
+	weir_dataset_manifest_free(&manifest);
+	weir_dataset_list_clear(&list);
+	weir_dataset_source_close(&source);
+}
+
+/* Names and labels of both: the first storage's samples have none, and the second one's stand behind them. */
+static void check_names(struct weir_dataset *dataset)
+{
+	struct weir_dataset_sample sample = { .size = sizeof(sample) };
+	uint64_t number;
+	char name[32];
+
+	for (uint32_t i = 0; i < 2 * RECORDS; i++) {
+		bool second = i >= RECORDS;
+
+		snprintf(name, sizeof(name), "%s %u", second ? "b" : "a", i % RECORDS);
+		must(weir_dataset_find(dataset, name, &number));
+		assert_int_equal(number, i);
+		must(weir_dataset_sample(dataset, i, &sample));
+		assert_int_equal(sample.label, second ? i % RECORDS : WEIR_DATASET_NO_LABEL);
+	}
+}
+
+/* Two storages of one dataset, the second of which takes the shortest commands. */
+static void test_two_storages(void **state)
+{
+	static char second_path[sizeof(manifest_path) + 2];
+	const char *const manifests[] = { manifest_path, second_path };
+	struct weir_storage *both[2];
+	struct weir_dataset *dataset;
+
+	(void)state;
+	snprintf(second_path, sizeof(second_path), "%s.2", manifest_path);
+	rig_records(path, RECORDS, RECORD);
+	open_records("?mdts=8K");
+	both[1] = storage;
+	open_records("");
+	both[0] = storage;
+	index_by_hand("a", false, manifest_path);
+	index_by_hand("b", true, second_path);
+	must(weir_dataset_mount(context, both, 2,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10),
+				&dataset));
+	check_names(dataset);
+	assert_int_equal(dataset->cache.events_per_slot, 64 / 8); /* commands for a chunk */
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(both[0]));
+	must(weir_storage_close(both[1]));
+}
+
 /* What the other rank met, of a gather of two. */
 static int gather_other(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,
 			void **all, size_t *counts)
@@ -271,6 +381,9 @@ int main(void)
 		cmocka_unit_test(test_upload_over_another),
 		cmocka_unit_test(test_archive_without_padding),
 		cmocka_unit_test(test_cut_tfrecord),
+		cmocka_unit_test(test_cut_mds),
+		cmocka_unit_test(test_data_that_grew),
+		cmocka_unit_test(test_two_storages),
 		cmocka_unit_test(test_first_of_two_errors),
 		cmocka_unit_test(test_labels),
 	};

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* medium_opened_test.c: a medium on top of a storage that the runtime opened. */
+#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -12,12 +15,15 @@
 #include <weir/nvme.h>
 #include <weir/weir.h>
 
+#include "../rig/leaks.h"
 #include "target/opened.h"
+#include "target/target.h"
 
 enum { BYTES = 8192, THREADS = 2 };
 
 static struct weir_medium *medium;
 static unsigned ended;
+static bool durable; /* whatever is carried out */
 
 static void done(struct weir_io *io)
 {
@@ -44,6 +50,7 @@ static uint16_t carry_out(enum weir_io_kind kind, unsigned thread, uint64_t offs
 			      .offset_bytes = offset,
 			      .iov = iov,
 			      .iov_count = count,
+			      .force_unit_access = durable,
 			      .done = done };
 	struct pollfd until = { .fd = medium->ops->descriptor(medium, thread), .events = POLLIN };
 
@@ -95,6 +102,72 @@ static void errors_are_statuses(void **state)
 	close_medium();
 }
 
+/* With FUA a write is followed by a flush, whose failure is its own. */
+static void durable_writes_are_flushed(void **state)
+{
+	unsigned char bytes[512] = { 0 };
+	struct iovec iov = { bytes, sizeof(bytes) };
+
+	(void)state;
+	open_medium("virt:1M?block=512&fault=status:code=0x6:op=flush", false);
+	assert_int_equal(carry_out(WEIR_IO_WRITE, 0, 0, &iov, 1), NVME_STATUS_SUCCESS);
+	durable = true;
+	assert_int_equal(carry_out(WEIR_IO_WRITE, 0, 0, &iov, 1), NVME_STATUS_WRITE_FAULT);
+	assert_int_equal(carry_out(WEIR_IO_ZERO, 0, 0, NULL, 0), NVME_STATUS_WRITE_FAULT);
+	durable = false;
+	close_medium();
+}
+
+static void nothing_stays_behind(void **state)
+{
+	struct test_has before;
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		if (i == 2)
+			before = test_has();
+		open_medium("virt:1M", false);
+		close_medium();
+	}
+	test_keeps(before, 256 << 20); /* arenas of threads come as they like */
+}
+
+/* An engine that has no room there: what was opened for it is closed. */
+static void an_engine_that_does_not_fit_leaves_nothing(void **state)
+{
+	struct weir_target_namespace_options space = { .uri = "virt:512K?block=4096" };
+	struct weir_target_subsystem_options subsystem = { .nqn = "nqn.2026-11.org.example:small",
+							   .namespaces = &space,
+							   .namespace_count = 1 };
+	const char *const listen = "tcp://127.0.0.1:0";
+	struct weir_target_options options = { .size = sizeof(options),
+					       .listen = &listen,
+					       .listen_count = 1,
+					       .subsystems = &subsystem,
+					       .subsystem_count = 1,
+					       .threads = 1 };
+	struct weir_target *inner, *outer = NULL;
+	struct test_has before;
+	char uri[128];
+
+	(void)state;
+	assert_int_equal(weir_target_create(&options, &inner), 0);
+	assert_int_equal(weir_target_start(inner), 0);
+	snprintf(uri, sizeof(uri), "nvmf:%s/%s", weir_target_address(inner, 0), subsystem.nqn);
+	space.uri = uri;
+	subsystem.nqn = "nqn.2026-11.org.example:engine";
+	subsystem.engine = true;
+	for (unsigned i = 0; i < 6; i++) {
+		if (i == 2)
+			before = test_has();
+		assert_int_equal(weir_target_create(&options, &outer), -EINVAL);
+		assert_non_null(strstr(weir_last_error(), "give it 1 MiB"));
+	}
+	test_keeps(before, 256 << 20);
+	weir_target_stop(inner, 10000);
+	weir_target_destroy(inner);
+}
+
 static void what_cannot_be_opened_is_a_sentence(void **state)
 {
 	(void)state;
@@ -107,8 +180,12 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_what_was_written),
 		cmocka_unit_test(errors_are_statuses),
+		cmocka_unit_test(durable_writes_are_flushed),
+		cmocka_unit_test(nothing_stays_behind),
+		cmocka_unit_test(an_engine_that_does_not_fit_leaves_nothing),
 		cmocka_unit_test(what_cannot_be_opened_is_a_sentence),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -376,6 +376,9 @@ static void what_cannot_change_changes_nothing(void **state)
 	spaces[0].uri = "virt:8M";
 	assert_int_equal(weir_target_reload(target, &options), -EBUSY);
 	spaces[0].uri = uri;
+	spaces[0].read_only = true;
+	assert_int_equal(weir_target_reload(target, &options), -EBUSY);
+	spaces[0].read_only = false;
 	subsystem.namespace_count = 1;
 	assert_int_equal(weir_target_reload(target, &options), -EBUSY);
 	subsystem.namespace_count = 3;

@@ -146,6 +146,10 @@ static void wrong_commands_get_a_status(void **state)
 	host_sgl(&sqe, NVME_SGL_DATA_BLOCK_OFFSET, 8192);
 	host_capsule(&queue, &sqe, pattern, 512);
 	assert_int_equal(host_response(&queue, NULL), NVME_STATUS_SGL_INVALID_OFFSET | DNR);
+	sqe = host_io(&queue, NVME_OPCODE_WRITE, 1, 0, 1);
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512); /* is to be asked for, and comes by itself */
+	host_capsule(&queue, &sqe, pattern, 512);
+	assert_int_equal(host_response(&queue, NULL), NVME_STATUS_INVALID_FIELD | DNR);
 	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512),
 			 0); /* and it goes on */
 	close_all();

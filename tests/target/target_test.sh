@@ -56,6 +56,8 @@ for key in threads queues; do
   echo "{ \"$key\": -1, \"subsystems\": [ { \"nqn\": \"$nqn\", \"namespaces\": [\"virt:1M\"] } ] }" >"$work/bad.json"
   refuses "fewer $key than none" 2 'it has the keys "listen" and "subsystems"' --config "$work/bad.json"
 done
+echo "{ \"subsystems\": [ { \"nqn\": \"$nqn\", \"namespaces\": [\"virt:1M\"], \"manager\": \"m\" } ] }" >"$work/bad.json"
+refuses 'a manager by no NQN' 1 '"m" is no NQN' "${any[@]}" --config "$work/bad.json"
 echo '{ "subsystems": ' >"$work/bad.json"
 refuses 'no JSON' 2 'bad.json, line' --config "$work/bad.json"
 refuses 'an ANA state without an address' 2 'name the address first' --ana optimized
@@ -91,6 +93,10 @@ says 'SIGHUP: a namespace cannot leave' 'not changed: namespace 2 of '"$nqn"' ca
 config optimized '"virt:4M", "virt:2M"'
 kill -HUP $server
 says 'SIGHUP: a namespace stays what it is' 'not changed: namespace 1 of '"$nqn"' is virt:1M, and cannot become virt:4M'
+printf '{ "threads": 2, "listen": ["tcp://127.0.0.1:0"], "subsystems": [ { "nqn": "%s", "namespaces": ["virt:1M", "virt:2M"] } ] }' \
+  "$nqn" >"$work/next.json" && mv "$work/next.json" "$work/live.json"
+kill -HUP $server
+says 'SIGHUP: as many threads as ever' 'not changed: "threads" and "queues" cannot change'
 echo '{' >"$work/live.json"
 kill -HUP $server
 says 'SIGHUP: a file that is no JSON' 'live.json, line'

@@ -13,7 +13,8 @@ Kinds: cut=BYTES (of the answer, then the connection is closed), silent (no answ
 stranger (a response to no command), type, hlen, plen, pdo, flags, datal, datao, range (that field of C2HData or the response is wrong),
 hdgst, ddgst (a digest is wrong), flip (a bit of the data is, and the digest that of the right data), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
 reset (RST), r2t-twice, r2t-range, r2t-more (the second one asks for more than is left), garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
-Keep Alive included), shuffle (answers in pairs, the later one first).
+Keep Alive included), shuffle (answers in pairs, the later one first). flush=CODE strikes Flush alone.
+A transfer beyond --mdts is refused. With --icdoff data of an I/O command does not begin where the command ends: it prints "inside" if it does.
 Of the discovery log: --changes N, it is another one behind each of the first N reads of its header.
 Of commands behind a connection that was lost: --again N prints "early" if another one comes before the first N of a queue are answered.
 Of connecting: unready (CSTS stays 0; --to is CAP.TO), refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short), deaf (accepts, says nothing).
@@ -284,6 +285,13 @@ class Connection:
         peer.count({0: "flush", 1: "write", 2: "read", 5: "compare", 8: "zeroes", 9: "dsm"}.get(opcode, "other"))
         if kind not in (0x01, 0x5A) or sqe[1] & 0xC0 != 0x40:
             return self.response(cid, 0x4002)
+        if kind == 0x01 and peer.args.icdoff and opcode in (1, 5):
+            peer.say("inside")
+        if opcode in (1, 2, 5) and peer.args.mdts and length > 4096 << peer.args.mdts:
+            return self.response(cid, 0x4002)
+        if opcode == 0:
+            fault = peer.fault("flush")
+            return self.response(cid, int(fault.value, 0) if fault else 0)
         if opcode in (1, 2, 5, 8) and end > len(peer.media):
             return self.response(cid, 0x4080)
         if opcode == 2:
@@ -306,7 +314,7 @@ class Connection:
             peer.media[begin:end] = bytes(end - begin)
         elif opcode == 9 and kind == 0x5A:
             self.take_data(cid, length)
-        elif opcode not in (0, 9):
+        elif opcode != 9:
             return self.response(cid, 0x4001)
         return self.response(cid)
 
@@ -353,7 +361,7 @@ class Connection:
             struct.pack_into("<H", out, 320, 1)
             struct.pack_into("<H", out, 514, args.maxcmd)
             struct.pack_into("<I", out, 536, 1 | 1 << 20)
-            struct.pack_into("<IIH", out, 1792, (64 + args.inside) // 16, 1, 0)
+            struct.pack_into("<IIH", out, 1792, (64 + args.inside) // 16, 1, args.icdoff)
         elif cns == 2 and args.namespaces:
             struct.pack_into("<I", out, 0, 1)
         elif cns == 0 and nsid == 1:
@@ -470,6 +478,7 @@ def main():
     parser.add_argument("--r2t", type=int, default=8192)
     parser.add_argument("--cpda", type=int, default=0)
     parser.add_argument("--inside", type=int, default=4096)
+    parser.add_argument("--icdoff", type=int, default=0)
     parser.add_argument("--to", type=int, default=10)
     parser.add_argument("--changes", type=int, default=0)
     parser.add_argument("--again", type=int, default=0)

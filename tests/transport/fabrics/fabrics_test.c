@@ -19,6 +19,8 @@
 
 #include <weir/weir.h>
 
+#include "device/context.h"
+#include "transport/fabrics/nvmf.h"
 #include "fabrics_peer.h"
 #include "../../rig/leaks.h"
 
@@ -110,6 +112,7 @@ static void every_good_peer_keeps_the_data(void **state)
 		{ "--c2h 512 --r2t 512 --maxh2c 4096 --inside 0", "digest=header,data" },
 		{ "--c2h 1000 --r2t 3000 --cpda 7 --inside 8192 --success", "digest=data" },
 		{ "--cpda 31 --inside 512 --maxcmd 2", "digest=header" },
+		{ "--icdoff 4", "" },
 		{ "--block 4096 --blocks 1024 --mdts 1", "mover=pull" },
 		{ "--queues 1 --c2h 4096", "mdts=8K&queues=1&mover=pull&digest=header,data" },
 	};
@@ -129,6 +132,7 @@ static void every_good_peer_keeps_the_data(void **state)
 		peer_end(&peer);
 		assert_int_equal(peer_printed(&peer, "connect 0"), 1);
 		assert_int_equal(peer_printed(&peer, "unaligned"), 0);
+		assert_int_equal(peer_printed(&peer, "inside"), 0);
 	}
 }
 
@@ -226,6 +230,46 @@ static void a_short_answer_is_an_error(void **state)
 	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
 }
 
+/* Whatever lanes ask for: a command has room for so many segments, and no more. */
+static void a_transfer_beyond_its_limit_is_refused(void **state)
+{
+	struct weir_storage *storage;
+	uint32_t most;
+
+	(void)state;
+	assert_true(peer_start(&peer, ""));
+	must(open_storage("mdts=8K", &storage));
+	must(weir_storage_read(storage, 0, found, TRANSFER)); /* in parts */
+	most = storage->disk.max_blocks;
+	assert_int_equal(most, 8192 / BLOCK);
+	storage->disk.max_blocks = TRANSFER / BLOCK;
+	assert_int_equal(weir_storage_read(storage, 0, found, TRANSFER), -EIO);
+	storage->disk.max_blocks = most;
+	must(weir_storage_read(storage, 0, found, TRANSFER));
+	assert_true(pristine(found, 0, TRANSFER));
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+}
+
+/* Before the last queue goes what was written is flushed, and a refusal is the end's. What was only read
+ * needs no flush. */
+static void a_refused_flush_is_said_at_the_end(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	for (unsigned writes = 0; writes < 2; writes++) {
+		assert_true(peer_start(&peer, "flush=0x4006"));
+		must(open_storage("", &storage));
+		must(weir_storage_read(storage, 0, found, 4096));
+		if (writes)
+			must(weir_storage_write(storage, 0, found, 4096));
+		assert_int_equal(weir_storage_close(storage), writes ? -EIO : 0);
+		peer_end(&peer);
+		assert_int_equal(peer_printed(&peer, "fault flush"), writes);
+	}
+}
+
 /* No answer to one command: it is aborted in vain, its queue pair replaced, and nobody else notices. */
 static void a_silent_command_is_recovered_from(void **state)
 {
@@ -282,20 +326,26 @@ static void a_restarted_target_is_found_again(void **state)
 	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
 }
 
+/* Fewer blocks, or longer ones: none of its queues is connected to. */
 static void a_smaller_namespace_is_not_gone_on_with(void **state)
 {
+	static const char *const others[] = { "--blocks 1024", "--block 4096" };
 	struct weir_storage *storage;
 	struct peer first;
 
 	(void)state;
-	assert_true(peer_start(&peer, ""));
-	must(open_storage("ctrl_loss_s=1", &storage));
-	first = peer;
-	peer_end(&first);
-	assert_true(peer_start_at(&peer, first.port, "--blocks 1024"));
-	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
-	(void)weir_storage_close(storage);
-	peer_end(&peer);
+	for (unsigned i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		assert_true(peer_start(&peer, ""));
+		must(open_storage("ctrl_loss_s=1", &storage));
+		first = peer;
+		peer_end(&first);
+		assert_true(peer_start_at(&peer, first.port, others[i]));
+		assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
+		(void)weir_storage_close(storage);
+		peer_end(&peer);
+		assert_true(peer_printed(&peer, "connect 0") > 0);
+		assert_int_equal(peer_printed(&peer, "connect 1"), 0);
+	}
 }
 
 /* Of the same size, and another one all the same. */
@@ -474,6 +524,8 @@ int main(void)
 		cmocka_unit_test(a_fault_costs_a_connection_and_no_data),
 		cmocka_unit_test(nothing_new_before_what_is_sent_again),
 		cmocka_unit_test(a_short_answer_is_an_error),
+		cmocka_unit_test(a_transfer_beyond_its_limit_is_refused),
+		cmocka_unit_test(a_refused_flush_is_said_at_the_end),
 		cmocka_unit_test(a_silent_command_is_recovered_from),
 		cmocka_unit_test(a_mute_controller_is_given_up),
 		cmocka_unit_test(a_restarted_target_is_found_again),
