@@ -65,14 +65,17 @@ static int check_queue(const struct weir_storage *storage, uint32_t queue, struc
 	return error;
 }
 
+/* Where the host shares the slots nothing is needed that might not be had, so that memory can be given back.
+ */
 static int check(struct weir_context *context, const struct memory *memory)
 {
+	bool shared = context->shared_memory;
 	int error = 0;
 
 	for (struct weir_storage *storage = context->open; storage && !error; storage = storage->next) {
-		struct weir_slot *slots = malloc(storage->depth * sizeof(*slots));
+		struct weir_slot *slots = shared ? NULL : malloc(storage->depth * sizeof(*slots));
 
-		if (!slots)
+		if (!slots && !shared)
 			return weir_fail(ENOMEM, "weir_free: no memory to list the commands under way");
 		for (uint32_t i = 0; i < storage->disk.queue_count && !error; i++)
 			error = check_queue(storage, i, slots, memory);

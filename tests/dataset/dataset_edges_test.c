@@ -271,6 +271,21 @@ static void test_data_that_grew(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A file that becomes shorter while it is read: what is not there is no data. */
+static void test_file_that_shrinks(void **state)
+{
+	struct weir_dataset_source source;
+	char to[RECORD];
+
+	(void)state;
+	rig_records(path, 1, RECORD);
+	must(weir_dataset_source_file(&source, path));
+	assert_int_equal(truncate(path, RECORD / 2), 0);
+	refused(weir_dataset_source_read(&source, 0, to, RECORD), -ENODATA, "became shorter", "records");
+	must(weir_dataset_source_read(&source, 0, to, RECORD / 2));
+	weir_dataset_source_close(&source);
+}
+
 enum { FEW_BITS = 3 }; /* of a key: all samples have one that others have, too */
 
 /* A manifest of the records as "@prefix 0", "@prefix 1" and so on, each with its number as its label or none
@@ -383,6 +398,7 @@ int main(void)
 		cmocka_unit_test(test_cut_tfrecord),
 		cmocka_unit_test(test_cut_mds),
 		cmocka_unit_test(test_data_that_grew),
+		cmocka_unit_test(test_file_that_shrinks),
 		cmocka_unit_test(test_two_storages),
 		cmocka_unit_test(test_first_of_two_errors),
 		cmocka_unit_test(test_labels),

@@ -220,34 +220,34 @@ static int stop_at(void *user, uint64_t done, uint64_t total)
 /* An upload that is stopped is not mounted; the next one goes on, and says so by what it reads. */
 static void test_interrupted_upload(void **state)
 {
-	enum { MANY = 150, LARGE = 1 << 20 };
+	enum { MANY = 150, LARGE = 1000001 }; /* samples take more room than they have bytes */
 	struct weir_storage *target;
 	struct weir_dataset *dataset;
 	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
 	struct stop stop = { .at = 100 << 20 };
 	uint8_t seen[MANY] = { 0 };
-	char keys[] = "virt:256M";
+	char keys[] = "virt:256M?block=4096";
 
 	(void)state;
 	rig_records(path, MANY, LARGE);
 	must(weir_storage_open(context, keys, NULL, &target));
 	refused(weir_dataset_upload(&target, 1, path,
-				    WEIR_OPTIONS(dataset_index, .format = "fixed:1M", .progress = stop_at,
-						 .user = &stop)),
-		-ECANCELED, "stopped", "of 157286400");
+				    WEIR_OPTIONS(dataset_index, .format = "fixed:1000001",
+						 .progress = stop_at, .user = &stop)),
+		-ECANCELED, "stopped", "of 150000150");
 	refused(weir_dataset_mount(context, &target, 1, NULL, &dataset), -ENODATA, "interrupted after",
 		"of 150 samples");
 	must(weir_stats(target, &before));
-	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1M")));
+	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000001")));
 	must(weir_stats(target, &after));
 	assert_true(after.bytes_written - before.bytes_written <
 		    (uint64_t)MANY * LARGE / 2); /* the rest only */
-	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1M")));
+	must(weir_dataset_upload(&target, 1, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000001")));
 	must(weir_stats(target, &before));
 	assert_int_equal(after.bytes_written, before.bytes_written); /* all is there */
 	must(weir_dataset_mount(context, &target, 1, NULL, &dataset));
 	must(weir_dataset_sequence(dataset, NULL));
-	assert_int_equal(rig_read_epoch(dataset, 16, seen, 10, UINT64_MAX), MANY);
+	assert_int_equal(rig_read_epoch(dataset, 16, seen, 1, UINT64_MAX), MANY);
 	rig_all_once(seen, MANY);
 	must(weir_dataset_unmount(dataset));
 	must(weir_storage_close(target));

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -196,6 +197,37 @@ static void test_wrong_launches_are_refused(void **state)
 	weir_context_close(context);
 }
 
+/* Places in memory that nobody may touch. */
+static unsigned barred(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned count = 0;
+	char line[512];
+
+	while (maps && fgets(line, sizeof(line), maps))
+		count += strstr(line, " ---p ") != NULL;
+	if (maps)
+		fclose(maps);
+	return count;
+}
+
+/* Before each lane's stack there is such a place: a lane with too much on its stack ends the process, and
+ * does not write to its neighbour's. */
+static void test_stacks_are_apart(void **state)
+{
+	enum { RESIDENT = 64 };
+	struct weir_context *context;
+	unsigned before = barred();
+
+	(void)state;
+	if (!test_on_cpu())
+		skip();
+	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1, .resident_lanes = RESIDENT),
+			       &context));
+	assert_true(barred() >= before + RESIDENT);
+	must(weir_context_close(context));
+}
+
 /* Contexts that come and go, or do not come about, and launches: nothing of them stays. */
 static void test_nothing_stays(void **state)
 {
@@ -323,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_launches_run_in_order),
 		cmocka_unit_test(test_few_resident_lanes_are_enough),
 		cmocka_unit_test(test_wrong_launches_are_refused),
+		cmocka_unit_test(test_stacks_are_apart),
 		cmocka_unit_test(test_nothing_stays),
 		cmocka_unit_test(test_stacks_are_large_enough),
 		cmocka_unit_test(test_lanes_left_behind_are_found),

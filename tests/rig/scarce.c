@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../runtime/device/context.h"
+
 enum { MOST_KEPT = 1 << 14 };
 
 extern void *__libc_malloc(size_t bytes);
@@ -84,6 +86,15 @@ size_t scarce_end(void)
 	were = calls;
 	pthread_mutex_unlock(&mutex);
 	return were;
+}
+
+size_t scarce_blocks(const struct weir_context *context)
+{
+	size_t count = 0;
+
+	for (const struct weir_memory_block *block = context->memory; block; block = block->next)
+		count++;
+	return count;
 }
 
 size_t scarce_kept(size_t *where)

@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+struct weir_context;
+
 /** scarce_begin() - from now on call @nth fails, counted from 1; @and_later: all behind it, too; 0: none does
  */
 void scarce_begin(size_t nth, bool and_later);
@@ -25,5 +27,8 @@ size_t scarce_end(void);
 /** scarce_kept() - how many things the library has and did not give back; @where: who asked for one, as an
  * offset in the library */
 size_t scarce_kept(size_t *where);
+
+/** scarce_blocks() - how many allocations a context has, its users' and the runtime's own */
+size_t scarce_blocks(const struct weir_context *context);
 
 #endif

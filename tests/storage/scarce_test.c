@@ -56,17 +56,28 @@ static int took(int error, const char *what)
 
 #define TOOK(call) took(call, #call)
 
+/* Of a call that failed nothing stays in a context that goes on. */
+static void kept_none(const struct weir_context *context, size_t before, const char *what)
+{
+	if (scarce_blocks(context) != before)
+		fail_msg("%s failed, and %zu blocks of memory became %zu", what, before,
+			 scarce_blocks(context));
+}
+
 /* What there is to open, over and over. Each uses a context, and returns 0 or what failed. */
 static int use_storage(struct weir_context *context, const char *uri)
 {
 	struct weir_storage *storage = NULL;
 	struct weir_stats stats = { .size = sizeof(stats) };
 	static char block[16384];
+	size_t before = scarce_blocks(context);
 	int error = TOOK(
 		weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 2, .depth = 8), &storage));
 
 	if (error)
 		assert_null(storage);
+	if (error)
+		kept_none(context, before, "weir_storage_open()");
 	if (!error)
 		error = TOOK(weir_storage_write(storage, 4096, block, sizeof(block)));
 	if (!error)
@@ -81,14 +92,18 @@ static int use_storage(struct weir_context *context, const char *uri)
 	return error;
 }
 
-static int use_arrays(struct weir_cache *cache, struct weir_storage *const *storages)
+static int use_arrays(struct weir_context *context, struct weir_cache *cache,
+		      struct weir_storage *const *storages)
 {
 	struct weir_cache_stats stats = { .size = sizeof(stats) };
 	struct weir_share_stats shared = { .size = sizeof(shared) };
 	struct weir_array array;
 	struct weir_writer writer;
+	size_t before = scarce_blocks(context);
 	int error = TOOK(weir_share_create(cache, WEIR_OPTIONS(share, .entries = 64)));
 
+	if (error)
+		kept_none(context, before, "weir_share_create()");
 	if (!error)
 		error = TOOK(weir_writer_open(cache, storages, 2, WEIR_OPTIONS(array, .element_bytes = 8),
 					      &writer));
@@ -115,16 +130,21 @@ static int use_cache(struct weir_context *context, const char *unused)
 	struct weir_storage *storages[2] = { NULL, NULL };
 	struct weir_cache *cache = NULL;
 	int error = 0, end;
+	size_t before;
 
 	(void)unused;
 	for (unsigned i = 0; i < 2 && !error; i++)
 		error = TOOK(weir_storage_open(context, "virt:1M",
 					       WEIR_OPTIONS(storage, .queues = 1, .depth = 8), &storages[i]));
-	if (!error)
+	before = scarce_blocks(context);
+	if (!error) {
 		error = TOOK(weir_cache_create(
 			context, WEIR_OPTIONS(cache, .lines = 16, .tier_bytes = 64 << 10), &cache));
+		if (error)
+			kept_none(context, before, "weir_cache_create()");
+	}
 	if (!error)
-		error = use_arrays(cache, storages);
+		error = use_arrays(context, cache, storages);
 	end = TOOK(weir_cache_destroy(cache));
 	weir_storage_close(storages[1]);
 	weir_storage_close(storages[0]);

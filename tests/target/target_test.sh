@@ -40,6 +40,9 @@ END
 serves 'a JSON file' '1M, read only' --config "$work/good.json"
 refuses 'nothing to serve' 2 'a subsystem is missing'
 refuses 'no NQN' 1 'is no NQN' "${any[@]}" --subsystem disk1=virt:1M
+longest=nqn.$(printf 'x%.0s' $(seq 219)) # 223 characters
+serves 'the longest NQN' 'at tcp://127.0.0.1:' "${any[@]}" --subsystem "$longest=virt:1M"
+refuses 'an NQN of one character more' 1 'has 1 to 223 characters' "${any[@]}" --subsystem "${longest}x=virt:1M"
 refuses 'no storage' 2 'write NQN=STORAGE' --subsystem "$nqn"
 refuses 'no such file' 1 "$work/none" "${any[@]}" --subsystem "$nqn=file:$work/none"
 refuses 'an SSD that there is not' 1 'there is no PCI device' "${any[@]}" --subsystem "$nqn=nvme:ffff:1f:1f.7"

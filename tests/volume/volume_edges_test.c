@@ -162,6 +162,55 @@ static void a_request_waits_as_long_as_it_may(void **state)
 	rig_end(&rig);
 }
 
+static void hold(bool held)
+{
+	for (unsigned i = 0; i < RIG_ENGINES; i++) {
+		pthread_mutex_lock(&rig.engines[i].lock);
+		rig.engines[i].held = held;
+		pthread_mutex_unlock(&rig.engines[i].lock);
+		if (!held)
+			rig_release(&rig, i, false);
+	}
+}
+
+/* Channels to engines, so far. */
+static unsigned opened(void)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < RIG_ENGINES; i++) {
+		pthread_mutex_lock(&rig.engines[i].lock);
+		count += rig.engines[i].opened;
+		pthread_mutex_unlock(&rig.engines[i].lock);
+	}
+	return count;
+}
+
+/* An engine has eight seconds for an answer: then its channel is given up for another one, and not before. */
+static void an_engine_has_its_time_to_answer(void **state)
+{
+	struct weir_io io;
+	unsigned before;
+
+	(void)state;
+	rig_begin(&rig, 2);
+	rig_open(&rig, true, HOUR_S * 1000);
+	hold(true);
+	before = opened();
+	rig_start(&rig, &io, WEIR_IO_READ, 0, 1, data);
+	pass(5 * S_NS);
+	for (unsigned i = 0; i < TRIES; i++)
+		rig_poll(&rig);
+	assert_int_equal(opened(), before);
+	pass(4 * S_NS);
+	for (unsigned i = 0; i < 10 * TRIES && opened() == before; i++)
+		rig_poll(&rig);
+	assert_int_not_equal(opened(), before);
+	hold(false);
+	assert_int_equal(rig_wait(&rig, &io), 0);
+	rig_end(&rig);
+}
+
 static unsigned durable_changes(void)
 {
 	unsigned count = 0;
@@ -266,6 +315,7 @@ int main(void)
 		cmocka_unit_test(a_lease_counts_from_the_question),
 		cmocka_unit_test(a_renewal_counts_from_the_question),
 		cmocka_unit_test(a_request_waits_as_long_as_it_may),
+		cmocka_unit_test(an_engine_has_its_time_to_answer),
 		cmocka_unit_test(force_unit_access_goes_to_all_replicas),
 		cmocka_unit_test(the_damaged_block_is_reported),
 		cmocka_unit_test(each_damaged_replica_is_reported),

@@ -365,8 +365,14 @@ void rig_stop_daemon(struct rig *rig)
 
 void rig_end(struct rig *rig)
 {
-	if (rig->medium)
+	if (rig->medium) {
+		const struct volume *volume = weir_volume_from(rig->medium);
+
+		/* What has ended has given its blocks back. */
+		for (unsigned i = 0; i < VOLUME_CHANGING / 64; i++)
+			assert_int_equal(volume->changing[i], 0);
 		rig->medium->ops->close(rig->medium);
+	}
 	rig->medium = NULL;
 	rig_stop_daemon(rig);
 	unlink(rig->path);

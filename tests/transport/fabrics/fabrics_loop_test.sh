@@ -79,6 +79,13 @@ report $? 'a connection is tested' "$output"
 output=$(timeout 60 "$fabrics" test "nvmf:tcp://127.0.0.1:$port/$nqn.none" 2>&1)
 [ $? = 1 ] && grep -q 'has no subsystem' <<<"$output"
 report $? 'a subsystem that is not there' "$output"
+kept=$port first=$server port=0
+serve --subsystem "$nqn.bad=virt:1M?fault=status:code=0x281:op=read" || exit 1
+output=$(timeout 60 "$fabrics" test "nvmf:tcp://127.0.0.1:$port/$nqn.bad" 2>&1)
+[ $? = 1 ] && grep -q 'blocks 0 to 1' <<<"$output" && ! grep -q 'was read' <<<"$output"
+report $? 'a first block that cannot be read' "$output"
+kill -TERM "$server"; wait "$server"
+port=$kept server=$first
 
 if "$fabrics" secret >/dev/null 2>&1; then # the build has OpenSSL
   kept=$port first=$server port=0

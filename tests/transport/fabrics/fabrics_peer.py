@@ -366,6 +366,7 @@ class Connection:
             struct.pack_into("<I", out, 0, 1)
         elif cns == 0 and nsid == 1:
             struct.pack_into("<QQQ", out, 0, *[len(self.peer.media) // args.block] * 3)
+            out[99] = args.protected
             out[104:120] = bytes([args.nguid]) * 16
             out[128 + 2] = args.block.bit_length() - 1
         return bytes(out)
@@ -470,6 +471,7 @@ def main():
     parser.add_argument("--blocks", type=int, default=4096)
     parser.add_argument("--block", type=int, default=512)
     parser.add_argument("--nguid", type=int, default=0)
+    parser.add_argument("--protected", type=int, default=0)
     parser.add_argument("--nqn", default="nqn.2026-11.test:peer")
     parser.add_argument("--host", default="")
     parser.add_argument("--digests", type=int, default=3)

@@ -230,6 +230,24 @@ static void a_short_answer_is_an_error(void **state)
 	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
 }
 
+/* A namespace that is write protected is a storage that is read only: no lane writes to it. */
+static void a_protected_namespace_is_read_only(void **state)
+{
+	struct weir_storage_info info = { .size = sizeof(info) };
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "--protected 1"));
+	must(open_storage("", &storage));
+	must(weir_storage_info(storage, &info));
+	assert_int_equal(info.read_only, 1);
+	assert_true(weir_storage_write(storage, 0, found, 4096) < 0);
+	must(weir_storage_read(storage, 0, found, 4096));
+	assert_true(pristine(found, 0, 4096));
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+}
+
 /* Whatever lanes ask for: a command has room for so many segments, and no more. */
 static void a_transfer_beyond_its_limit_is_refused(void **state)
 {
@@ -524,6 +542,7 @@ int main(void)
 		cmocka_unit_test(a_fault_costs_a_connection_and_no_data),
 		cmocka_unit_test(nothing_new_before_what_is_sent_again),
 		cmocka_unit_test(a_short_answer_is_an_error),
+		cmocka_unit_test(a_protected_namespace_is_read_only),
 		cmocka_unit_test(a_transfer_beyond_its_limit_is_refused),
 		cmocka_unit_test(a_refused_flush_is_said_at_the_end),
 		cmocka_unit_test(a_silent_command_is_recovered_from),

@@ -306,6 +306,7 @@ static void test_log_pages(void **state)
 	assert_int_equal(read_log(&driver, 1, 16, 0, memory), 0);
 	assert_int_equal(read_log(&driver, 3, 2048, 0, memory), 0);
 	assert_int_equal(read_log(&driver, 3, 4, 516, memory), REFUSED_FIELD);
+	assert_int_equal(read_log(&driver, 3, 4, (u64)1 << 32, memory), REFUSED_FIELD);
 	assert_int_equal(read_log(&driver, 3, 4, 2, memory), REFUSED_FIELD);
 	assert_int_equal(read_log(&driver, 3, 1 << 20, 0, memory), REFUSED_FIELD);
 	assert_int_equal(read_log(&driver, 0x55, 4, 0, memory), NVME_STATUS(1, 9) | DRIVER_REFUSED);
