@@ -61,7 +61,7 @@ check "another text, another number" 1 "$(says text 'CONFIG_LOCALVERSION="-weir-
 check "the last file counts" 0 '' "$work/on" "$work/good"
 check "and is the one that is named" 1 "$(says on CONFIG_SLUB_TINY=y CONFIG_SLUB_TINY=n)" "$work/good" "$work/on"
 expect "no configuration" 2 "there is no configuration $work/nothing" tests/vm/kernel/check "$work/nothing" "$work/good"
-expect "no such kernel" 1 'ci/vm-kernel: there are no options nonsense; there are: debug iommufd kcsan p2pdma' ci/vm-kernel nonsense
+expect "no such kernel" 1 'ci/vm-kernel: there are no options nonsense; there are: auth debug iommufd kcsan p2pdma' ci/vm-kernel nonsense
 expect "what all have is no kernel" 1 'ci/vm-kernel: there are no options base; ...' ci/vm-kernel iommufd base
 expect "a kernel that is not built" 2 'ci/vm: there is no build/vm/kernel-nonsense; ci/vm-kernel nonsense builds it' ci/vm --kernel nonsense read
 expect "an option that is none" 2 'ci/vm: what is --nonsense? ...' ci/vm --nonsense
