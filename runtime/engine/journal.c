@@ -62,14 +62,7 @@ void engine_record(struct weir_engine *engine, enum engine_record_kind kind, u32
 
 struct engine_noted engine_noted_of(const struct weir_engine *engine, u32 index)
 {
-	const struct engine_header *header = engine_header(engine, index);
-
-	return (struct engine_noted){ .version = header->version,
-				      .vba = header->vba,
-				      .crc = header->crc,
-				      .vid = header->vid,
-				      .state = header->state,
-				      .damaged = header->damaged };
+	return (struct engine_noted){ .is = *engine_header(engine, index) };
 }
 
 void engine_record_block(struct weir_engine *engine, u32 index)

@@ -50,7 +50,6 @@ bool engine_page_add(struct engine_page *page, const struct engine_record *recor
 static bool apply_block(struct weir_engine *engine, u32 index, const void *data)
 {
 	struct engine_header *header;
-	struct engine_noted noted;
 
 	if (index >= engine_blocks(engine) + engine->shape.tombstones)
 		return false;
@@ -59,13 +58,8 @@ static bool apply_block(struct weir_engine *engine, u32 index, const void *data)
 	header = engine_header(engine, index);
 	if (header->state == ENGINE_VALID && engine_table_find(engine, header->vid, header->vba) == index)
 		engine_drop(engine, index);
-	memcpy(&noted, data, sizeof(noted));
-	*header = (struct engine_header){ .version = noted.version,
-					  .vba = noted.vba,
-					  .crc = noted.crc,
-					  .vid = noted.vid,
-					  .damaged = noted.damaged,
-					  .state = ENGINE_DEAD }; /* until it is installed */
+	memcpy(header, data, sizeof(*header));
+	header->state = ENGINE_DEAD; /* until it is installed */
 	return engine_install(engine, index);
 }
 

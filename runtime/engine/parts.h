@@ -52,12 +52,7 @@ WEIR_ASSERT_SIZE(struct engine_header, 20);
 
 /** struct engine_noted - a header as the medium keeps it */
 struct engine_noted {
-	u64 version;
-	u32 vba;
-	u32 crc;
-	u16 vid;
-	u8 state;
-	u8 damaged;
+	struct engine_header is;
 	u8 reserved[4];
 };
 

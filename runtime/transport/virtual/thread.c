@@ -59,6 +59,7 @@ static int medium_wakes(const struct virtual_host_thread *host)
 	return medium->ops->descriptor(medium, host->index);
 }
 
+/* 0: there is something that cannot go on yet, and nothing wakes for it. */
 static u64 wait_ns(const struct virtual_host_thread *host)
 {
 	u64 ns = weir_virtual_wait_ns(host->controller, host->index);
@@ -70,14 +71,14 @@ static u64 wait_ns(const struct virtual_host_thread *host)
 static void back_off(struct virtual_host_thread *host, unsigned idle, bool busy, u64 *since_ns)
 {
 	int descriptor = idle < SPINS ? -1 : medium_wakes(host);
-	u64 ns;
+	u64 ns = descriptor < 0 ? 0 : wait_ns(host);
 
 	if (idle == SPINS + YIELDS)
 		*since_ns = weir_cpu_clock_ns();
 	if (idle < SPINS) {
 		relax_core();
-	} else if (descriptor >= 0) {
-		sleep_until_rung(host, descriptor, wait_ns(host));
+	} else if (ns) {
+		sleep_until_rung(host, descriptor, ns);
 	} else if (idle < SPINS + (busy ? BUSY_YIELDS : YIELDS)) {
 		sched_yield();
 	} else {
