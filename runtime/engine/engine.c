@@ -8,9 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "../backend/error.h"
 #include "parts.h"
+
+enum { LARGE_BYTES = 4 << 20, PAGE_BYTES = 4096 };
 
 void engine_want_space(struct weir_engine *engine)
 {
@@ -81,15 +84,20 @@ static u32 chunks_of(const struct engine_shape *shape)
 	return (shape->tombstones + ENGINE_CHUNK - 1) / ENGINE_CHUNK;
 }
 
-static void release(struct weir_engine *engine)
+static void release_tables(struct weir_engine *engine)
 {
-	engine_volumes_release(engine);
 	engine_table_destroy(&engine->table);
 	free(engine->headers);
 	for (u32 i = 0; engine->tombstones && i < chunks_of(&engine->shape); i++)
 		free(engine->tombstones[i]);
 	free(engine->tombstones);
 	free(engine->erases);
+}
+
+static void release(struct weir_engine *engine)
+{
+	engine_volumes_release(engine);
+	release_tables(engine);
 	free(engine->records);
 	free(engine->buffer);
 	free(engine->per_thread);
@@ -140,25 +148,59 @@ static void fill_medium(struct weir_engine *engine)
 					       .path = engine->path };
 }
 
-static int allocate(struct weir_engine *engine)
+static int no_memory(const struct weir_engine *engine)
+{
+	return weir_fail(ENOMEM, "no memory for an engine of %llu blocks",
+			 (unsigned long long)engine_blocks(engine));
+}
+
+/* Zeros, in large pages where the system has them: it is read all over. */
+static void *allocate_large(size_t count, size_t bytes)
+{
+	void *is = calloc(count, bytes);
+	uintptr_t first = ((uintptr_t)is + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
+
+	if (is && count * bytes >= LARGE_BYTES)
+		(void)madvise((void *)first, count * bytes - PAGE_BYTES, MADV_HUGEPAGE); /* a hint */
+	return is;
+}
+
+static int allocate_tables(struct weir_engine *engine)
 {
 	u64 blocks = engine_blocks(engine);
 
-	engine->headers = calloc(blocks, sizeof(*engine->headers));
+	engine->headers = allocate_large(blocks, sizeof(*engine->headers));
 	engine->tombstones = calloc(chunks_of(&engine->shape), sizeof(*engine->tombstones));
 	engine->erases = calloc(engine->shape.erase_count, sizeof(*engine->erases));
-	engine->buffer = aligned_alloc(ENGINE_BLOCK_BYTES, ENGINE_BUFFER_BYTES);
-	engine->per_thread = aligned_alloc(64, engine->threads * sizeof(*engine->per_thread));
-	if (!engine->headers || !engine->tombstones || !engine->erases || !engine->buffer ||
-	    !engine->per_thread)
-		return weir_fail(ENOMEM, "no memory for an engine of %llu blocks",
-				 (unsigned long long)blocks);
-	memset(engine->per_thread, 0, engine->threads * sizeof(*engine->per_thread));
+	if (!engine->headers || !engine->tombstones || !engine->erases)
+		return no_memory(engine);
 	engine->open = ENGINE_NONE;
 	engine->free_erases = engine->shape.erase_count;
-	engine->status.blocks = engine->shape.user_blocks;
+	engine->status = (struct nvme_volume_engine_status){ .blocks = engine->shape.user_blocks };
 	return engine_table_create(&engine->table, engine->shape.user_blocks,
 				   blocks + engine->shape.tombstones);
+}
+
+static int allocate(struct weir_engine *engine)
+{
+	engine->buffer = aligned_alloc(ENGINE_BLOCK_BYTES, ENGINE_BUFFER_BYTES);
+	engine->per_thread = aligned_alloc(64, engine->threads * sizeof(*engine->per_thread));
+	if (!engine->buffer || !engine->per_thread)
+		return no_memory(engine);
+	memset(engine->per_thread, 0, engine->threads * sizeof(*engine->per_thread));
+	return allocate_tables(engine);
+}
+
+int engine_forget(struct weir_engine *engine)
+{
+	engine_volumes_release(engine);
+	release_tables(engine);
+	memset(engine->volumes, 0, sizeof(engine->volumes));
+	engine->placement = NULL;
+	engine->map = engine->loading = (struct nvme_volume_map){ .epoch = 0 };
+	engine->entries = engine->sequence = 0;
+	engine->tombstone_room = engine->tombstone_count = engine->tombstone_next = 0;
+	return allocate_tables(engine);
 }
 
 static int start(struct weir_engine *engine)

@@ -26,22 +26,6 @@ static bool is_zero(const struct engine_page *page)
 	return !bytes[0] && !memcmp(bytes, bytes + 1, sizeof(*page) - 1);
 }
 
-static int damaged(const char *what, u64 block)
-{
-	return weir_fail(EIO,
-			 "an engine's %s, block %" PRIu64
-			 " of its medium, is damaged; `weir-engine check` shows "
-			 "what is left, other replicas have the rest",
-			 what, block);
-}
-
-static int failed(u32 status, u64 block)
-{
-	return weir_fail(EIO,
-			 "block %" PRIu64 " of an engine's medium could not be read or written: status %#x",
-			 block, status);
-}
-
 /* ---- formatting ---- */
 
 static void fill_super(const struct weir_engine *engine, struct engine_page *page)
@@ -60,7 +44,7 @@ static int write_super(struct weir_engine *engine, u64 block)
 
 	fill_super(engine, buffer_page(engine, 0));
 	status = engine_io(engine, WEIR_IO_WRITE, block, engine->buffer, 1, true);
-	return status ? failed(status, block) : 0;
+	return status ? engine_io_failed(status, block) : 0;
 }
 
 /* The superblocks come last: what was not formatted to its end is not an engine's. */
@@ -74,7 +58,7 @@ static int format(struct weir_engine *engine)
 	engine->format |= 1;
 	status = engine_checkpoint(engine);
 	if (status)
-		return failed(status, engine->shape.checkpoint);
+		return engine_io_failed(status, engine->shape.checkpoint);
 	error = write_super(engine, 1);
 	return error ? error : write_super(engine, 0);
 }
@@ -103,7 +87,7 @@ static int read_super(struct weir_engine *engine)
 	int error;
 
 	if (status)
-		return failed(status, 0);
+		return engine_io_failed(status, 0);
 	empty = is_zero(buffer_page(engine, 0)) && is_zero(buffer_page(engine, 1));
 	error = check_super(engine, buffer_page(engine, 1), &second);
 	if (!error)
@@ -120,83 +104,6 @@ static int read_super(struct weir_engine *engine)
 		return 0;
 	weir_report("superblock %d of an engine was damaged; the other one is in use", first ? 1 : 0);
 	return engine->read_only ? 0 : write_super(engine, first ? 1 : 0);
-}
-
-/* ---- checkpoints ---- */
-
-/** struct found - a checkpoint's head; @generation 0: there is none */
-struct found {
-	u64 generation;
-	u64 since;
-	u64 pages;
-	u64 slot;
-};
-
-static int read_head(struct weir_engine *engine, u64 which, struct found *found)
-{
-	struct engine_page *page = buffer_page(engine, 0);
-	u64 slot = engine_checkpoint_slot(engine, which);
-	u32 status = engine_io(engine, WEIR_IO_READ, slot, page, 1, false);
-
-	*found = (struct found){ .slot = slot };
-	if (status)
-		return failed(status, slot);
-	if (engine_page_is(page, ENGINE_MAGIC_HEAD, engine->format) && page->mark % 2 == which &&
-	    page->reserved < engine->shape.checkpoint_blocks) {
-		found->generation = page->mark;
-		found->since = page->sequence;
-		found->pages = page->reserved;
-	}
-	return 0;
-}
-
-/* Read page after page; @apply: do what they say. 0, 1: it is damaged, or a negative errno. */
-static int walk_checkpoint(struct weir_engine *engine, const struct found *found, bool use)
-{
-	const u32 most = ENGINE_BUFFER_BYTES / ENGINE_BLOCK_BYTES;
-
-	for (u64 at = 0; at < found->pages;) {
-		u32 count = found->pages - at < most ? (u32)(found->pages - at) : most;
-		u32 status =
-			engine_io(engine, WEIR_IO_READ, found->slot + 1 + at, engine->buffer, count, false);
-
-		if (status)
-			return failed(status, found->slot + 1 + at);
-		for (u32 i = 0; i < count; i++, at++) {
-			struct engine_page *page = buffer_page(engine, i);
-
-			if (!engine_page_is(page, ENGINE_MAGIC_CHECKPOINT, engine->format) ||
-			    page->mark != found->generation || page->sequence != at)
-				return 1;
-			if (use && !engine_page_apply(engine, page))
-				return damaged("checkpoint", found->slot + 1 + at);
-		}
-	}
-	return 0;
-}
-
-/* The newest that is whole. */
-static int choose(struct weir_engine *engine, struct found *out)
-{
-	struct found found[2];
-	int error = 0, newer;
-
-	for (u32 i = 0; i < 2 && !error; i++)
-		error = read_head(engine, i, &found[i]);
-	if (error)
-		return error;
-	newer = found[1].generation > found[0].generation;
-	for (int i = 0; i < 2; i++, newer = !newer) {
-		error = found[newer].generation ? walk_checkpoint(engine, &found[newer], false) : 1;
-		if (error < 0)
-			return error;
-		if (error)
-			continue;
-		*out = found[newer];
-		engine->journal_least = i ? found[!newer].since : 0;
-		return walk_checkpoint(engine, out, true);
-	}
-	return damaged("checkpoint", engine->shape.checkpoint);
 }
 
 /* ---- the journal ---- */
@@ -225,7 +132,7 @@ static int scan(struct weir_engine *engine, struct ring *ring)
 				       count, false);
 
 		if (status)
-			return failed(status, engine->shape.journal + at);
+			return engine_io_failed(status, engine->shape.journal + at);
 		for (u32 i = 0; i < count; i++, at++)
 			if (engine_page_is(buffer_page(engine, i), ENGINE_MAGIC_JOURNAL, engine->format))
 				note(buffer_page(engine, i), ring);
@@ -242,12 +149,12 @@ static int replay(struct weir_engine *engine)
 		u32 status = engine_io(engine, WEIR_IO_READ, block, page, 1, false);
 
 		if (status)
-			return failed(status, block);
+			return engine_io_failed(status, block);
 		if (!engine_page_is(page, ENGINE_MAGIC_JOURNAL, engine->format) ||
 		    page->sequence != engine->journal_head)
 			return 0;
 		if (!engine_page_apply(engine, page))
-			return damaged("journal", block);
+			return engine_damaged("journal", block);
 	}
 }
 
@@ -256,8 +163,8 @@ static int check_end(const struct weir_engine *engine, const struct ring *ring)
 {
 	if (engine->journal_head >= ring->durable && engine->journal_head >= engine->journal_least)
 		return 0;
-	return damaged("journal",
-		       engine->shape.journal + engine->journal_head % engine->shape.journal_blocks);
+	return engine_damaged("journal",
+			      engine->shape.journal + engine->journal_head % engine->shape.journal_blocks);
 }
 
 /* Nothing is written behind what was written before: erase blocks are free, or full. */
@@ -285,20 +192,17 @@ static int note_open(struct weir_engine *engine)
 	engine_want_commit(engine);
 	engine_unlock(engine);
 	(void)engine_commit(engine);
-	return engine->failed ? failed(NVME_STATUS_WRITE_FAULT, engine->shape.journal) : 0;
+	return engine->failed ? engine_io_failed(NVME_STATUS_WRITE_FAULT, engine->shape.journal) : 0;
 }
 
 static int restore(struct weir_engine *engine)
 {
 	struct ring ring = { 0, 0 };
-	struct found found;
 	u32 status;
-	int error = choose(engine, &found);
+	int error = engine_checkpoint_read(engine);
 
 	if (error)
 		return error;
-	engine->generation = found.generation;
-	engine->journal_head = engine->journal_since = found.since;
 	error = scan(engine, &ring);
 	if (!error)
 		error = replay(engine);
@@ -318,7 +222,7 @@ static int restore(struct weir_engine *engine)
 		engine->journal_head =
 			ring.last; /* pages that were cut off must not seem to follow new ones */
 	status = engine_checkpoint(engine);
-	return status ? failed(status, engine->shape.checkpoint) : 0;
+	return status ? engine_io_failed(status, engine->shape.checkpoint) : 0;
 }
 
 /* A format that is not finished leaves nothing that looks like an engine. */
@@ -328,7 +232,7 @@ static int erase(struct weir_engine *engine)
 
 	memset(engine->buffer, 0, 2 * ENGINE_BLOCK_BYTES);
 	status = engine_io(engine, WEIR_IO_WRITE, 0, engine->buffer, 2, true);
-	return status ? failed(status, 0) : format(engine);
+	return status ? engine_io_failed(status, 0) : format(engine);
 }
 
 int engine_load(struct weir_engine *engine)

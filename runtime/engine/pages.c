@@ -7,10 +7,13 @@
  */
 #include "pages.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "../backend/error.h"
 #include "../base/crc32c.h"
 
 enum { POLL_NS = 10 * 1000 };
@@ -61,6 +64,67 @@ static bool apply_block(struct weir_engine *engine, u32 index, const void *data)
 	memcpy(header, data, sizeof(*header));
 	header->state = ENGINE_DEAD; /* until it is installed */
 	return engine_install(engine, index);
+}
+
+/* Where a tombstone can be: where it was, unless another one has come to be there since; ENGINE_NONE:
+ * nowhere. */
+static u32 tombstone_place(struct weir_engine *engine, u32 index)
+{
+	if (!engine_reserve_tombstones(engine, index))
+		return ENGINE_NONE;
+	return engine_state(engine, index) == ENGINE_FREE ? index : engine_take_tombstone(engine);
+}
+
+static u32 restore_tombstone(struct weir_engine *engine, const struct engine_noted *noted)
+{
+	u32 index;
+
+	engine_lock(engine);
+	index = tombstone_place(engine, noted->index);
+	if (index != ENGINE_NONE) {
+		*engine_header(engine, index) = noted->is;
+		engine_header(engine, index)->state = ENGINE_VALID;
+		engine->tombstone_count++;
+	}
+	engine_unlock(engine);
+	return index;
+}
+
+static u32 restore_header(struct weir_engine *engine, const struct engine_noted *noted)
+{
+	struct engine_header *header;
+
+	if (noted->index >= engine_blocks(engine) + engine->shape.tombstones)
+		return ENGINE_NONE;
+	if (engine_is_tombstone(engine, noted->index))
+		return restore_tombstone(engine, noted);
+	header = &engine->headers[noted->index];
+	if (header->state == ENGINE_VALID)
+		return ENGINE_NONE;
+	*header = noted->is;
+	header->state = ENGINE_VALID;
+	return noted->index;
+}
+
+/* Several threads do this, each for shards of its own. Erase blocks are counted afterwards. */
+static bool apply_shard(struct weir_engine *engine, u32 number, const void *data, u32 bytes)
+{
+	const struct engine_shard_noted *shard = data;
+	const struct engine_noted *noted = (const void *)(shard + 1);
+	u32 count = (bytes - (u32)sizeof(*shard)) / (u32)sizeof(*noted);
+
+	if (!engine_shard_resize(engine, number, shard->buckets))
+		return false;
+	for (u32 i = 0; i < count; i++) {
+		u32 index;
+
+		if (i + ENGINE_AHEAD < count && noted[i + ENGINE_AHEAD].index < engine_blocks(engine))
+			__builtin_prefetch(&engine->headers[noted[i + ENGINE_AHEAD].index], 1);
+		index = restore_header(engine, &noted[i]);
+		if (index == ENGINE_NONE || !engine_shard_restore(engine, number, index, noted[i].is.state))
+			return false;
+	}
+	return true;
 }
 
 static bool apply_erase(struct weir_engine *engine, u32 index, const void *data)
@@ -147,6 +211,7 @@ static bool apply(struct weir_engine *engine, const struct engine_record *record
 	case ENGINE_RECORD_PERMISSION: return apply_permission(engine, data);
 	case ENGINE_RECORD_MAP: return apply_map(engine, record->index, data);
 	case ENGINE_RECORD_STATUS: apply_status(engine, data); return true;
+	case ENGINE_RECORD_SHARD: return apply_shard(engine, record->index, data, record->bytes);
 	default: return false;
 	}
 }
@@ -161,14 +226,22 @@ static const u16 sizes[] = {
 	[ENGINE_RECORD_STATUS] = sizeof(struct nvme_volume_engine_status),
 };
 
+static bool is_sized(const struct engine_record *record)
+{
+	u32 head = sizeof(struct engine_shard_noted);
+
+	if (record->kind == ENGINE_RECORD_SHARD)
+		return record->bytes >= head && (record->bytes - head) % sizeof(struct engine_noted) == 0;
+	return record->kind < sizeof(sizes) / sizeof(*sizes) && record->bytes == sizes[record->kind];
+}
+
 bool engine_page_apply(struct weir_engine *engine, const struct engine_page *page)
 {
 	const struct engine_record *record;
 
 	for (u32 at = 0; at < page->bytes; at += engine_record_size(record)) {
 		record = (const struct engine_record *)(const void *)(page->records + at);
-		if (record->kind >= sizeof(sizes) / sizeof(*sizes) || record->bytes != sizes[record->kind] ||
-		    !apply(engine, record))
+		if (!is_sized(record) || !apply(engine, record))
 			return false;
 	}
 	return true;
@@ -192,25 +265,47 @@ static void pause_briefly(void)
 	nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 }
 
-u32 engine_io(struct weir_engine *engine, enum weir_io_kind kind, u64 block, void *data, u32 blocks,
-	      bool durable)
+u32 engine_ask(struct weir_engine *engine, const struct engine_ask *ask)
 {
 	struct weir_medium *behind = engine->behind;
-	struct iovec iov = { data, (size_t)blocks * ENGINE_BLOCK_BYTES };
-	struct waited waited = { .io = { .kind = kind,
-					 .force_unit_access = durable,
-					 .thread = engine->threads,
-					 .offset_bytes = block * ENGINE_BLOCK_BYTES,
-					 .bytes = (u64)blocks * ENGINE_BLOCK_BYTES,
-					 .iov = data ? &iov : NULL,
-					 .iov_count = data ? 1 : 0,
+	struct iovec iov = { ask->data, (size_t)ask->blocks * ENGINE_BLOCK_BYTES };
+	struct waited waited = { .io = { .kind = ask->kind,
+					 .force_unit_access = ask->durable,
+					 .thread = ask->thread,
+					 .offset_bytes = ask->block * ENGINE_BLOCK_BYTES,
+					 .bytes = (u64)ask->blocks * ENGINE_BLOCK_BYTES,
+					 .iov = ask->data ? &iov : NULL,
+					 .iov_count = ask->data ? 1 : 0,
 					 .done = waited_done } };
 
 	while (!behind->ops->submit(behind, &waited.io))
-		if (!behind->ops->poll(behind, engine->threads))
+		if (!behind->ops->poll(behind, ask->thread))
 			pause_briefly();
 	while (!waited.ended)
-		if (!behind->ops->poll(behind, engine->threads))
+		if (!behind->ops->poll(behind, ask->thread))
 			pause_briefly();
 	return waited.io.status;
+}
+
+u32 engine_io(struct weir_engine *engine, enum weir_io_kind kind, u64 block, void *data, u32 blocks,
+	      bool durable)
+{
+	return engine_ask(engine,
+			  &(struct engine_ask){ kind, block, data, blocks, durable, engine->threads });
+}
+
+int engine_io_failed(u32 status, u64 block)
+{
+	return weir_fail(EIO,
+			 "block %" PRIu64 " of an engine's medium could not be read or written: status %#x",
+			 block, status);
+}
+
+int engine_damaged(const char *what, u64 block)
+{
+	return weir_fail(EIO,
+			 "an engine's %s, block %" PRIu64
+			 " of its medium, is damaged; `weir-engine check` shows "
+			 "what is left, other replicas have the rest",
+			 what, block);
 }

@@ -15,7 +15,12 @@
 #define ENGINE_MAGIC_HEAD       0x64686b6372696577u
 #define ENGINE_MAGIC_SUPER      0x7270757372696577u
 
-enum { ENGINE_PAGE_HEAD = 48, ENGINE_PAGE_ROOM = ENGINE_BLOCK_BYTES - ENGINE_PAGE_HEAD };
+enum {
+	ENGINE_PAGE_HEAD = 48,
+	ENGINE_PAGE_ROOM = ENGINE_BLOCK_BYTES - ENGINE_PAGE_HEAD,
+	ENGINE_PAGES = ENGINE_BUFFER_BYTES / ENGINE_BLOCK_BYTES, /* of a buffer */
+	ENGINE_PARTS = 64,                                       /* most of a checkpoint */
+};
 
 /**
  * struct engine_page - a page
@@ -23,7 +28,8 @@ enum { ENGINE_PAGE_HEAD = 48, ENGINE_PAGE_ROOM = ENGINE_BLOCK_BYTES - ENGINE_PAG
  * @sequence: of the journal: grows with each page; of a checkpoint: 0, 1, ...
  * @mark: of the journal: all pages before this one were durable when it was written; of a checkpoint: its
  *        generation
- * @bytes: of records
+ * @bytes: of records; of a checkpoint's head: of the numbers of the pages where its parts begin, if it has
+ * any
  * @crc: CRC32C of the page with 0 here
  */
 struct engine_page {
@@ -60,8 +66,24 @@ bool engine_page_add(struct engine_page *page, const struct engine_record *recor
 /** engine_page_apply() - replay its records; false: one is none */
 bool engine_page_apply(struct weir_engine *engine, const struct engine_page *page);
 
-/** engine_io() - ask the medium behind and wait; the worker's; an NVMe status */
+/** struct engine_ask - what is asked of the medium behind: @blocks from block @block on; @thread: who asks */
+struct engine_ask {
+	enum weir_io_kind kind;
+	u64 block;
+	void *data;
+	u32 blocks;
+	bool durable;
+	unsigned thread;
+};
+
+/** engine_ask() - ask the medium behind and wait; an NVMe status */
+u32 engine_ask(struct weir_engine *engine, const struct engine_ask *ask);
+/** engine_io() - the same, by the worker */
 u32 engine_io(struct weir_engine *engine, enum weir_io_kind kind, u64 block, void *data, u32 blocks,
 	      bool durable);
+/** engine_io_failed() - @status of block @block as an errno with a sentence */
+int engine_io_failed(u32 status, u64 block);
+/** engine_damaged() - the same where @what is not what was written */
+int engine_damaged(const char *what, u64 block);
 
 #endif

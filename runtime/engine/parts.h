@@ -20,6 +20,7 @@ enum {
 	ENGINE_BUFFER_BYTES = 1 << 20,
 	ENGINE_CHUNK_LOG2 = 12,
 	ENGINE_CHUNK = 1 << ENGINE_CHUNK_LOG2, /* tombstones whose memory is allocated together */
+	ENGINE_AHEAD = 16, /* headers that are fetched into the processor's cache before they are used */
 };
 
 #define ENGINE_NONE (~(u32)0)
@@ -50,10 +51,14 @@ struct engine_header {
 
 WEIR_ASSERT_SIZE(struct engine_header, 20);
 
-/** struct engine_noted - a header as the medium keeps it */
+/**
+ * struct engine_noted - a header as the medium keeps it
+ * @is: in a checkpoint its state is 1 if its block is in the second of its two buckets, else 0
+ * @index: of it, in a checkpoint; in the journal 0: the record has it
+ */
 struct engine_noted {
 	struct engine_header is;
-	u8 reserved[4];
+	u32 index;
 };
 
 WEIR_ASSERT_SIZE(struct engine_noted, 24);
@@ -291,6 +296,8 @@ static inline struct weir_engine *weir_engine_of(struct weir_medium *medium)
 
 /* engine.c */
 
+/** engine_forget() - what was read of a checkpoint that is not whole; 0 or -ENOMEM with a sentence */
+int engine_forget(struct weir_engine *engine);
 /** engine_want_space() - garbage is to be collected; under the lock */
 void engine_want_space(struct weir_engine *engine);
 
@@ -311,6 +318,19 @@ u32 engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba);
 bool engine_table_put(struct weir_engine *engine, u32 index, u32 *was);
 /** engine_table_remove() - it leads no more to header @index */
 void engine_table_remove(struct weir_engine *engine, u32 index);
+
+/** engine_shard_index() - the header that slot @at of @shard, or of a copy of one, leads to, or ENGINE_NONE
+ */
+u32 engine_shard_index(const struct weir_engine *engine, const struct engine_shard *shard, u32 at);
+/** engine_shard_is_second() - whether slot @at of @shard, or of a copy, is in the second bucket of @header's
+ * block */
+bool engine_shard_is_second(const struct engine_shard *shard, u32 at, const struct engine_header *header);
+/** engine_shard_resize() - shard @number, if it is empty, has so many @buckets; false: it is not, or there is
+ * no memory. While the engine is loaded: not under the lock, and no other thread uses that shard */
+bool engine_shard_resize(struct weir_engine *engine, u32 number, u32 buckets);
+/** engine_shard_restore() - header @index, which is filled, is in shard @number, in the second bucket of its
+ * two or in the first; false: it cannot be there. As engine_shard_resize() */
+bool engine_shard_restore(struct weir_engine *engine, u32 number, u32 index, bool second);
 
 /* space.c: erase blocks and what is in them; under the lock */
 
@@ -375,6 +395,14 @@ enum engine_record_kind {
 	ENGINE_RECORD_PERMISSION,
 	ENGINE_RECORD_MAP, /* half of one */
 	ENGINE_RECORD_STATUS,
+	ENGINE_RECORD_SHARD, /* struct engine_shard_noted, its number; of checkpoints */
+};
+
+/** struct engine_shard_noted - a shard; struct engine_noted of blocks follow, as many as the record has room
+ * for */
+struct engine_shard_noted {
+	u32 buckets;
+	u32 reserved;
 };
 
 /** engine_record() - note a change; under the lock; at most ENGINE_RECORD_MOST bytes */
@@ -395,7 +423,7 @@ struct nvme_volume_engine_status engine_kept_status(const struct weir_engine *en
 /** engine_commit() - make durable what was noted; the worker's; 0: nobody wants it */
 unsigned engine_commit(struct weir_engine *engine);
 
-/* checkpoint.c, load.c; the worker's */
+/* checkpoint.c, checkpoint_read.c, load.c; the worker's */
 
 /** engine_checkpoint() - write one; an NVMe status */
 u32 engine_checkpoint(struct weir_engine *engine);
@@ -406,6 +434,10 @@ u64 engine_checkpoint_reserve(const struct weir_engine *engine);
 
 /** engine_checkpoint_blocks() - room for one of a medium of @blocks */
 u32 engine_checkpoint_blocks(u32 blocks);
+/** engine_checkpoint_parts() - of its shards, which are on pages of their own; a power of two */
+u32 engine_checkpoint_parts(const struct weir_engine *engine);
+/** engine_checkpoint_read() - the newest that is whole; 0 or a negative errno with a sentence */
+int engine_checkpoint_read(struct weir_engine *engine);
 /** engine_load() - from what the medium behind has; 0 or a negative errno with a sentence */
 int engine_load(struct weir_engine *engine);
 /** engine_finish() - it is closed: all is made durable */

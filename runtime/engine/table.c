@@ -43,10 +43,15 @@ static u32 scale(u32 hash, u32 buckets)
 	return (u32)((u64)hash * buckets >> 32);
 }
 
+static u64 first_hash(u32 vid, u32 vba)
+{
+	return mix((u64)vid << 32 | vba);
+}
+
 /* In @shard, or NULL: in the one where it belongs. */
 static struct place place_of(const struct engine_table *table, struct engine_shard *shard, u32 vid, u32 vba)
 {
-	u64 first = mix((u64)vid << 32 | vba), second = mix(first + 0x9e3779b97f4a7c15u);
+	u64 first = first_hash(vid, vba), second = mix(first + 0x9e3779b97f4a7c15u);
 	u32 buckets;
 
 	if (!shard)
@@ -303,4 +308,54 @@ void engine_table_remove(struct weir_engine *engine, u32 index)
 
 	if (slot)
 		*slot = EMPTY;
+}
+
+/* ---- a shard as a checkpoint has it ---- */
+
+u32 engine_shard_index(const struct weir_engine *engine, const struct engine_shard *shard, u32 at)
+{
+	return shard->slots[at] == EMPTY ? ENGINE_NONE : index_in(engine, shard->slots[at]);
+}
+
+bool engine_shard_is_second(const struct engine_shard *shard, u32 at, const struct engine_header *header)
+{
+	return scale((u32)first_hash(header->vid, header->vba), shard->buckets) != at / ENGINE_BUCKET;
+}
+
+static bool is_empty(const struct engine_shard *shard)
+{
+	for (size_t i = 0; i < (size_t)shard->buckets * ENGINE_BUCKET; i++)
+		if (shard->slots[i] != EMPTY)
+			return false;
+	return true;
+}
+
+bool engine_shard_resize(struct weir_engine *engine, u32 number, u32 buckets)
+{
+	struct engine_shard *shard = &engine->table.shards[number], is;
+
+	if (number >= engine->table.shard_count)
+		return false;
+	if (shard->buckets == buckets)
+		return true;
+	if (!buckets || buckets > engine_blocks(engine) + engine->shape.tombstones || !is_empty(shard) ||
+	    !shard_create(&is, buckets))
+		return false;
+	free(shard->slots);
+	*shard = is;
+	return true;
+}
+
+bool engine_shard_restore(struct weir_engine *engine, u32 number, u32 index, bool second)
+{
+	const struct engine_header *header = engine_header(engine, index);
+	struct place place = place_of(&engine->table, NULL, header->vid, header->vba);
+	u32 *room;
+
+	if (place.shard != &engine->table.shards[number])
+		return false;
+	room = room_in(place.shard, place.bucket[second]);
+	if (room)
+		*room = place.tag | index;
+	return room;
 }

@@ -36,6 +36,7 @@ enum { BLOCK = 4096, VID = 7, LEASE = 5, MAP = 9, CLIENT = 3 };
  * @off: it has failed: all requests do
  * @full_from: writes that reach this byte fail; 0: none
  * @held: with @holds: a write that has come and is not carried out; with @holds_reads: a read
+ * @meanwhile: called when a write has been carried out, but not within itself; NULL: nothing happens
  */
 struct lossy {
 	struct weir_medium medium;
@@ -50,6 +51,9 @@ struct lossy {
 	u64 full_from;
 	bool holds, holds_reads;
 	struct weir_io *held;
+	void (*meanwhile)(struct lossy *lossy, const struct weir_io *io);
+	void *argument;
+	bool is_meanwhile;
 };
 
 static inline u64 lossy_draw(struct lossy *lossy)
@@ -78,6 +82,11 @@ static inline void lossy_write(struct lossy *lossy, const struct weir_io *io)
 	else if (io->force_unit_access)
 		for (u64 i = first; i < first + count; i++)
 			lossy_keep(lossy, i);
+	if (!lossy->meanwhile || lossy->is_meanwhile || lossy->off)
+		return;
+	lossy->is_meanwhile = true;
+	lossy->meanwhile(lossy, io);
+	lossy->is_meanwhile = false;
 }
 
 static inline void lossy_discard(struct lossy *lossy, const struct weir_io *io)
