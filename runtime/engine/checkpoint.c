@@ -7,14 +7,22 @@
  * journal is, and so no block becomes free.
  *
  * Blocks change meanwhile. Each is in one shard of the table for ever, and of each shard the checkpoint has
- * one moment: the block as it was before a change, or as it is afterwards, and never neither.
+ * the slots of one moment: they lead to the block as it was before a change, or as it is afterwards. Headers
+ * are written behind all slots: also those that the table does not lead to any more, if it did while the
+ * checkpoint was written.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "pages.h"
 
-enum { CHUNK = 1024 /* headers read under the lock */, RESERVE = 16, PER_PAGE = 126 };
+enum {
+	CHUNK = 4096, /* headers read under the lock */
+	TOMBSTONES = 256,
+	RESERVE = 16,
+	PER_PAGE = 126,
+	MOST_MOVED = 127,
+};
 
 u32 engine_checkpoint_blocks(u32 blocks)
 {
@@ -38,7 +46,7 @@ struct writer {
 	u32 written;
 	u32 filled; /* pages of the buffer, the last one being filled */
 	u32 status;
-	struct engine_record *record; /* of a shard, on that page, or NULL */
+	struct engine_record *record; /* that grows, on that page, or NULL */
 	u32 parts[ENGINE_PARTS];      /* pages where they begin */
 };
 
@@ -153,19 +161,63 @@ static void add_erases(struct writer *writer)
 	writer_flush(writer);
 }
 
+/* ---- records that grow ---- */
+
+static u32 record_at(const struct writer *writer)
+{
+	return (u32)((const u8 *)writer->record - page_of(writer, writer->filled - 1)->records);
+}
+
+/* Whether the record has room for @bytes more on its page. */
+static bool can_grow(const struct writer *writer, u32 bytes)
+{
+	struct engine_record more;
+
+	if (!writer->record)
+		return false;
+	more = *writer->record;
+	more.bytes = (u16)(more.bytes + bytes);
+	return record_at(writer) + engine_record_size(&more) <= ENGINE_PAGE_ROOM;
+}
+
+/* They follow what the record has. */
+static void grow(struct writer *writer, const void *data, u32 bytes)
+{
+	struct engine_record *record = writer->record;
+
+	memcpy((u8 *)(record + 1) + record->bytes, data, bytes);
+	record->bytes = (u16)(record->bytes + bytes);
+	page_of(writer, writer->filled - 1)->bytes = record_at(writer) + engine_record_size(record);
+}
+
+/* An empty one, on a page that has room for @most bytes of it. */
+static void begin_record(struct writer *writer, u32 kind, u32 index, u32 most)
+{
+	const struct engine_record record = { (u16)kind, 0, index };
+	struct engine_page *page;
+
+	if (!writer->filled ||
+	    page_of(writer, writer->filled - 1)->bytes + sizeof(record) + most > ENGINE_PAGE_ROOM)
+		page_begin(writer);
+	page = page_of(writer, writer->filled - 1);
+	writer->record = (struct engine_record *)(void *)(page->records + page->bytes);
+	engine_page_add(page, &record);
+}
+
 /* ---- blocks ---- */
 
 /**
  * struct copy - a shard at one moment
- * @room: slots that there is memory for; @tombstone_room: headers
- * @tombstones: those that it led to, in the order of its slots: their memory can be another one's afterwards.
- * A block's cannot before the next commit
+ * @is: without tombstones; @room: slots that there is memory for
+ * @tombstones: the memory of their headers can be other ones' afterwards; a block's cannot before the next
+ * commit
  */
 struct copy {
 	struct engine_shard is;
 	u32 room;
+	struct engine_noted *tombstones;
+	u32 tombstone_count;
 	u32 tombstone_room;
-	struct engine_header *tombstones;
 };
 
 static u32 slots_of(const struct engine_shard *shard)
@@ -189,8 +241,8 @@ static bool copy_slots(struct copy *copy, const struct engine_shard *shard)
 
 static bool more_tombstones(struct copy *copy)
 {
-	u32 room = copy->tombstone_room ? 2 * copy->tombstone_room : CHUNK;
-	struct engine_header *more = realloc(copy->tombstones, room * sizeof(*more));
+	u32 room = copy->tombstone_room ? 2 * copy->tombstone_room : TOMBSTONES;
+	struct engine_noted *more = realloc(copy->tombstones, room * sizeof(*more));
 
 	if (!more)
 		return false;
@@ -199,18 +251,28 @@ static bool more_tombstones(struct copy *copy)
 	return true;
 }
 
+static bool copy_tombstone(const struct weir_engine *engine, struct copy *copy, u32 at, u32 index)
+{
+	struct engine_noted *noted;
+
+	if (copy->tombstone_count == copy->tombstone_room && !more_tombstones(copy))
+		return false;
+	noted = &copy->tombstones[copy->tombstone_count++];
+	*noted = (struct engine_noted){ *engine_header(engine, index), index };
+	noted->is.state = engine_shard_is_second(&copy->is, at, &noted->is);
+	engine_shard_clear(&copy->is, at);
+	return true;
+}
+
 static bool copy_tombstones(const struct weir_engine *engine, struct copy *copy)
 {
-	u32 count = 0;
-
+	copy->tombstone_count = 0;
 	for (u32 i = 0; engine->tombstone_count && i < slots_of(&copy->is); i++) {
 		u32 index = engine_shard_index(engine, &copy->is, i);
 
-		if (index == ENGINE_NONE || !engine_is_tombstone(engine, index))
-			continue;
-		if (count == copy->tombstone_room && !more_tombstones(copy))
+		if (index != ENGINE_NONE && engine_is_tombstone(engine, index) &&
+		    !copy_tombstone(engine, copy, i, index))
 			return false;
-		copy->tombstones[count++] = *engine_header(engine, index);
 	}
 	return true;
 }
@@ -225,99 +287,159 @@ static bool copy_shard(struct weir_engine *engine, struct copy *copy, u32 number
 	return copied;
 }
 
-static struct engine_record *begin_record(struct writer *writer, u32 number, u32 buckets)
+static bool is_empty(const struct weir_engine *engine, const struct engine_shard *shard, u32 bucket)
 {
-	const struct {
-		struct engine_record record;
-		struct engine_shard_noted shard;
-	} begin = { { ENGINE_RECORD_SHARD, sizeof(begin.shard), number }, { .buckets = buckets } };
-	struct engine_page *page;
-
-	add_record(writer, &begin.record);
-	page = page_of(writer, writer->filled - 1);
-	return (struct engine_record *)(void *)(page->records + page->bytes - sizeof(begin));
+	for (u32 i = 0; i < ENGINE_BUCKET; i++)
+		if (engine_shard_index(engine, shard, bucket * ENGINE_BUCKET + i) != ENGINE_NONE)
+			return false;
+	return true;
 }
 
-/* Behind the record of its shard where its page has room for it. */
-static void add_noted(struct writer *writer, u32 number, u32 buckets, const struct engine_noted *noted)
+static void begin_shard(struct writer *writer, u32 kind, u32 number, const struct engine_shard_noted *shard,
+			u32 most)
 {
-	struct engine_page *page;
-
-	if (writer->record && writer->record->index == number &&
-	    page_of(writer, writer->filled - 1)->bytes + sizeof(*noted) > ENGINE_PAGE_ROOM)
-		page_begin(writer);
-	if (!writer->record || writer->record->index != number)
-		writer->record = begin_record(writer, number, buckets);
-	page = page_of(writer, writer->filled - 1);
-	memcpy(page->records + page->bytes, noted, sizeof(*noted));
-	page->bytes += sizeof(*noted);
-	writer->record->bytes += sizeof(*noted);
+	begin_record(writer, kind, number, (u32)sizeof(*shard) + most);
+	grow(writer, shard, sizeof(*shard));
 }
 
-/* Under the lock. @tombstones: those of the slots that were not added yet. */
-static void add_slot(struct writer *writer, const struct copy *copy, u32 number, u32 at,
-		     const struct engine_header **tombstones)
+/* Buckets that have something: a record for each row of them. */
+static void add_slots(struct writer *writer, const struct copy *copy, u32 number)
 {
-	const struct weir_engine *engine = writer->engine;
-	struct engine_noted noted = { .index = engine_shard_index(engine, &copy->is, at) };
+	const u32 bytes = ENGINE_BUCKET * sizeof(u32);
 
-	if (noted.index == ENGINE_NONE)
-		return;
-	noted.is = engine_is_tombstone(engine, noted.index) ? *(*tombstones)++ : engine->headers[noted.index];
-	noted.is.state = engine_shard_is_second(&copy->is, at, &noted.is);
-	add_noted(writer, number, copy->is.buckets, &noted);
+	writer->record = NULL;
+	for (u32 bucket = 0; bucket < copy->is.buckets; bucket++) {
+		const struct engine_shard_noted shard = { copy->is.buckets, bucket * ENGINE_BUCKET };
+
+		if (is_empty(writer->engine, &copy->is, bucket)) {
+			writer->record = NULL;
+			continue;
+		}
+		if (!can_grow(writer, bytes))
+			begin_shard(writer, ENGINE_RECORD_SLOTS, number, &shard, bytes);
+		grow(writer, copy->is.slots + shard.first, bytes);
+	}
 }
 
-static void prefetch(const struct weir_engine *engine, const struct copy *copy, u32 at)
+static void add_tombstones(struct writer *writer, const struct copy *copy, u32 number)
 {
-	u32 index = at < slots_of(&copy->is) ? engine_shard_index(engine, &copy->is, at) : ENGINE_NONE;
+	const struct engine_shard_noted shard = { copy->is.buckets, 0 };
 
-	if (index < engine_blocks(engine))
-		__builtin_prefetch(&engine->headers[index]);
+	writer->record = NULL;
+	for (u32 i = 0; i < copy->tombstone_count; i++) {
+		if (nearly_full(writer))
+			writer_flush(writer);
+		if (!can_grow(writer, sizeof(*copy->tombstones)))
+			begin_shard(writer, ENGINE_RECORD_TOMBSTONES, number, &shard,
+				    sizeof(*copy->tombstones));
+		grow(writer, &copy->tombstones[i], sizeof(*copy->tombstones));
+	}
 }
 
 static void add_shard(struct writer *writer, struct copy *copy, u32 number)
 {
-	struct weir_engine *engine = writer->engine;
-	const struct engine_header *tombstones;
-
-	if (!copy_shard(engine, copy, number)) {
+	if (!copy_shard(writer->engine, copy, number)) {
 		writer->status = NVME_STATUS_INTERNAL_ERROR;
 		return;
 	}
-	tombstones = copy->tombstones;
-	for (u32 first = 0; first < slots_of(&copy->is); first += CHUNK) {
+	add_slots(writer, copy, number);
+	add_tombstones(writer, copy, number);
+	if (nearly_full(writer))
+		writer_flush(writer);
+}
+
+static u32 parts_of(const struct weir_engine *engine)
+{
+	return engine->table.shard_count < ENGINE_PARTS / 2 ? engine->table.shard_count : ENGINE_PARTS / 2;
+}
+
+u32 engine_checkpoint_parts(const struct weir_engine *engine)
+{
+	return 2 * parts_of(engine);
+}
+
+static void begin_part(struct writer *writer, u32 part)
+{
+	writer_flush(writer);
+	writer->parts[part] = writer->written;
+}
+
+static void add_shards(struct writer *writer)
+{
+	u32 parts = parts_of(writer->engine), shards = writer->engine->table.shard_count / parts;
+	struct copy copy = { .room = 0 };
+
+	for (u32 part = 0; part < parts; part++) {
+		begin_part(writer, part);
+		for (u32 i = 0; i < shards && !writer->status; i++)
+			add_shard(writer, &copy, part * shards + i);
+	}
+	free(copy.is.slots);
+	free(copy.tombstones);
+}
+
+/* The table leads there, or a copy of one of its shards may. */
+static bool is_wanted(const struct weir_engine *engine, const struct engine_header *header)
+{
+	return header->state == ENGINE_VALID ||
+	       (header->state == ENGINE_DEAD && header->moved == engine->moved);
+}
+
+static void add_header(struct writer *writer, u32 index)
+{
+	struct engine_header header = writer->engine->headers[index];
+
+	if (!is_wanted(writer->engine, &header)) {
+		writer->record = NULL;
+		return;
+	}
+	header.moved = header.moved == writer->engine->moved;
+	if (!can_grow(writer, sizeof(header)))
+		begin_record(writer, ENGINE_RECORD_HEADERS, index, sizeof(header));
+	grow(writer, &header, sizeof(header));
+}
+
+static void add_headers(struct writer *writer, u32 first, u32 last)
+{
+	struct weir_engine *engine = writer->engine;
+
+	for (u32 at = first; at < last; at += CHUNK) {
 		engine_lock(engine);
-		for (u32 i = first; i < slots_of(&copy->is) && i < first + CHUNK; i++) {
-			prefetch(engine, copy, i + ENGINE_AHEAD);
-			add_slot(writer, copy, number, i, &tombstones);
-		}
+		for (u32 i = at; i < last && i < at + CHUNK; i++)
+			add_header(writer, i);
 		engine_unlock(engine);
 		if (nearly_full(writer))
 			writer_flush(writer);
 	}
 }
 
-u32 engine_checkpoint_parts(const struct weir_engine *engine)
+static void add_all_headers(struct writer *writer)
 {
-	return engine->table.shard_count < ENGINE_PARTS ? engine->table.shard_count : ENGINE_PARTS;
-}
-
-static void add_blocks(struct writer *writer)
-{
-	u32 parts = engine_checkpoint_parts(writer->engine),
-	    shards = writer->engine->table.shard_count / parts;
-	struct copy copy = { .room = 0 };
+	u32 parts = parts_of(writer->engine);
+	u64 blocks = engine_blocks(writer->engine);
 
 	for (u32 part = 0; part < parts; part++) {
-		writer_flush(writer);
-		writer->parts[part] = writer->written;
-		for (u32 i = 0; i < shards && !writer->status; i++)
-			add_shard(writer, &copy, part * shards + i);
+		begin_part(writer, parts + part);
+		add_headers(writer, (u32)(blocks * part / parts), (u32)(blocks * (part + 1) / parts));
 	}
 	writer_flush(writer);
-	free(copy.is.slots);
-	free(copy.tombstones);
+}
+
+static void set_moved(struct weir_engine *engine, u8 moved)
+{
+	engine_lock(engine);
+	engine->moved = moved;
+	engine_unlock(engine);
+}
+
+/* Two checkpoints may have the same number, if there are many between them: what moved during one of them is
+ * asked of the table in vain when the other one is read, and that is all. */
+static void add_blocks(struct writer *writer)
+{
+	set_moved(writer->engine, (u8)(writer->generation % MOST_MOVED + 1));
+	add_shards(writer);
+	add_all_headers(writer);
+	set_moved(writer->engine, 0);
 }
 
 /* The head: whose pages are these, and from where on the journal is to be replayed. */

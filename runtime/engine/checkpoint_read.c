@@ -5,10 +5,7 @@
  * Owns: which of the two counts. Blocks are most of it: of a large one several threads read the parts, each
  * the shards of its own.
  */
-#include <pthread.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "pages.h"
 
@@ -39,8 +36,7 @@ struct end {
 struct reader {
 	struct weir_engine *engine;
 	const struct found *found;
-	unsigned thread;
-	u8 *buffer;
+	const struct engine_hand *hand;
 };
 
 /* The parts follow one another to the last page. */
@@ -97,15 +93,17 @@ static struct end read_pages(const struct reader *reader, u64 at, u64 last)
 	while (at < last && end.how == ENDED_WELL) {
 		u32 count = last - at < ENGINE_PAGES ? (u32)(last - at) : ENGINE_PAGES;
 
-		end.status = engine_ask(reader->engine, &(struct engine_ask){ .kind = WEIR_IO_READ,
-									      .block = slot + at,
-									      .data = reader->buffer,
-									      .blocks = count,
-									      .thread = reader->thread });
+		end.status =
+			engine_ask(reader->engine, &(struct engine_ask){ .kind = WEIR_IO_READ,
+									 .block = slot + at,
+									 .data = reader->hand->buffer,
+									 .blocks = count,
+									 .thread = reader->hand->thread });
 		if (end.status)
 			return (struct end){ ENDED_UNREAD, slot + at, end.status };
 		for (u32 i = 0; i < count && end.how == ENDED_WELL; i++, at++) {
-			end.how = use_page(reader, (struct engine_page *)(void *)reader->buffer + i, at);
+			end.how =
+				use_page(reader, (struct engine_page *)(void *)reader->hand->buffer + i, at);
 			end.block = slot + at;
 		}
 	}
@@ -114,127 +112,86 @@ static struct end read_pages(const struct reader *reader, u64 at, u64 last)
 
 /* ---- parts ---- */
 
-/** struct reading - parts that threads read; @next: one that nobody has begun; @end: the first that is not
- * well */
+/** struct reading - parts that threads read; @end: the first that is not well; under the engine's lock */
 struct reading {
-	struct reader reader;
-	u32 next;
+	struct weir_engine *engine;
+	const struct found *found;
 	struct end end;
-	pthread_mutex_t lock;
 };
 
-static u32 take_part(struct reading *reading)
+static bool is_well(struct reading *reading)
 {
-	u32 part;
+	bool is;
 
-	pthread_mutex_lock(&reading->lock);
-	part = reading->end.how == ENDED_WELL ? reading->next++ : reading->reader.found->part_count;
-	pthread_mutex_unlock(&reading->lock);
-	return part;
+	engine_lock(reading->engine);
+	is = reading->end.how == ENDED_WELL;
+	engine_unlock(reading->engine);
+	return is;
 }
 
-static void note_end(struct reading *reading, struct end end)
+static void read_part(void *argument, u32 part, const struct engine_hand *hand)
 {
-	pthread_mutex_lock(&reading->lock);
+	struct reading *reading = argument;
+	const u32 *parts = reading->found->parts;
+	struct end end;
+
+	if (!is_well(reading))
+		return;
+	end = read_pages(&(struct reader){ reading->engine, reading->found, hand }, parts[part],
+			 parts[part + 1]);
+	engine_lock(reading->engine);
 	if (reading->end.how == ENDED_WELL)
 		reading->end = end;
-	pthread_mutex_unlock(&reading->lock);
-}
-
-static void read_parts(struct reading *reading, const struct reader *reader)
-{
-	u32 part;
-
-	while ((part = take_part(reading)) < reader->found->part_count)
-		note_end(reading,
-			 read_pages(reader, reader->found->parts[part], reader->found->parts[part + 1]));
-}
-
-/** struct helper - one of the threads */
-struct helper {
-	struct reading *reading;
-	struct reader reader;
-	pthread_t thread;
-};
-
-static void *help(void *argument)
-{
-	struct helper *helper = argument;
-
-	read_parts(helper->reading, &helper->reader);
-	return NULL;
-}
-
-/* Without memory or threads for it there are fewer. */
-static bool helper_start(struct helper *helper, struct reading *reading, unsigned thread)
-{
-	*helper = (struct helper){ .reading = reading, .reader = reading->reader };
-	helper->reader.thread = thread;
-	helper->reader.buffer = aligned_alloc(ENGINE_BLOCK_BYTES, ENGINE_BUFFER_BYTES);
-	if (helper->reader.buffer && pthread_create(&helper->thread, NULL, help, helper) == 0)
-		return true;
-	free(helper->reader.buffer);
-	return false;
-}
-
-/* Beside the one that asks: no controller thread asks the medium for anything yet. */
-static u32 helpers_for(const struct weir_engine *engine, const struct found *found)
-{
-	long processors = sysconf(_SC_NPROCESSORS_ONLN);
-	u32 most = found->part_count < engine->threads + 1 ? found->part_count : engine->threads + 1;
-
-	if (processors > 0 && most > 2 * processors) /* some wait for the medium */
-		most = (u32)(2 * processors);
-	return most > 1 ? most - 1 : 0;
-}
-
-static struct end read_all_parts(const struct reader *reader)
-{
-	struct reading reading = { .reader = *reader, .lock = PTHREAD_MUTEX_INITIALIZER };
-	struct helper helpers[ENGINE_PARTS];
-	u32 wanted = helpers_for(reader->engine, reader->found), count = 0;
-
-	while (count < wanted && helper_start(&helpers[count], &reading, count))
-		count++;
-	read_parts(&reading, reader);
-	for (u32 i = 0; i < count; i++) {
-		pthread_join(helpers[i].thread, NULL);
-		free(helpers[i].reader.buffer);
-	}
-	return reading.end;
+	engine_unlock(reading->engine);
 }
 
 /* ---- all of it ---- */
 
+/* What moved while the checkpoint was written is valid if the table leads there. */
+static void settle_moved(struct weir_engine *engine, u32 index)
+{
+	struct engine_header *header = &engine->headers[index];
+	bool leads = engine_table_find(engine, header->vid, header->vba) == index;
+
+	header->state = leads ? ENGINE_VALID : ENGINE_DEAD;
+}
+
+static void count_erase(void *argument, u32 at, const struct engine_hand *hand)
+{
+	struct weir_engine *engine = argument;
+	u32 first = at * engine->shape.erase_blocks, valid = 0;
+
+	(void)hand;
+	for (u32 i = first; i < first + engine->shape.erase_blocks; i++) {
+		if (engine->headers[i].state == ENGINE_BUSY)
+			settle_moved(engine, i);
+		valid += engine->headers[i].state == ENGINE_VALID;
+	}
+	engine->erases[at].valid = valid;
+}
+
 static void count_blocks(struct weir_engine *engine)
 {
-	u64 used = 0;
-
-	for (u32 i = 0; i < engine->shape.erase_count; i++) {
-		const struct engine_header *headers = &engine->headers[i * engine->shape.erase_blocks];
-		u32 valid = 0;
-
-		for (u32 j = 0; j < engine->shape.erase_blocks; j++)
-			valid += headers[j].state == ENGINE_VALID;
-		engine->erases[i].valid = valid;
-		used += valid;
-	}
-	engine->status.used = used;
+	engine_divide(engine, engine->shape.erase_count, count_erase, engine);
+	engine->status.used = 0;
+	for (u32 i = 0; i < engine->shape.erase_count; i++)
+		engine->status.used += engine->erases[i].valid;
 }
 
 /* 0, 1: it is not whole, or a negative errno with a sentence. */
 static int read_checkpoint(struct weir_engine *engine, const struct found *found)
 {
-	struct reader reader = { engine, found, engine->threads, engine->buffer };
-	struct end end = read_pages(&reader, 0, found->part_count ? found->parts[0] : found->pages);
+	struct reading reading = { .engine = engine, .found = found };
+	struct engine_hand hand = { engine->threads, engine->buffer };
 
-	if (end.how == ENDED_WELL && found->part_count)
-		end = read_all_parts(&reader);
-	switch (end.how) {
+	reading.end = read_pages(&(struct reader){ engine, found, &hand }, 0,
+				 found->part_count ? found->parts[0] : found->pages);
+	engine_divide(engine, found->part_count, read_part, &reading);
+	switch (reading.end.how) {
 	case ENDED_WELL: count_blocks(engine); return 0;
 	case ENDED_TORN: return 1;
-	case ENDED_SENSELESS: return engine_damaged("checkpoint", end.block);
-	default: return engine_io_failed(end.status, end.block);
+	case ENDED_SENSELESS: return engine_damaged("checkpoint", reading.end.block);
+	default: return engine_io_failed(reading.end.status, reading.end.block);
 	}
 }
 

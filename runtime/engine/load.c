@@ -167,21 +167,28 @@ static int check_end(const struct weir_engine *engine, const struct ring *ring)
 			      engine->shape.journal + engine->journal_head % engine->shape.journal_blocks);
 }
 
+static void settle_erase(void *argument, u32 at, const struct engine_hand *hand)
+{
+	struct weir_engine *engine = argument;
+	struct engine_header *headers = &engine->headers[at * engine->shape.erase_blocks];
+	u32 valid = engine->erases[at].valid;
+
+	(void)hand;
+	engine->erases[at].state = valid ? ENGINE_ERASE_FULL : ENGINE_ERASE_FREE;
+	if (valid == engine->shape.erase_blocks)
+		return;
+	for (u32 i = 0; i < engine->shape.erase_blocks; i++)
+		if (headers[i].state != ENGINE_VALID)
+			headers[i].state = valid ? ENGINE_DEAD : ENGINE_FREE;
+}
+
 /* Nothing is written behind what was written before: erase blocks are free, or full. */
 static void settle(struct weir_engine *engine)
 {
+	engine_divide(engine, engine->shape.erase_count, settle_erase, engine);
 	engine->free_erases = 0;
-	for (u32 i = 0; i < engine->shape.erase_count; i++) {
-		struct engine_erase *erase = &engine->erases[i];
-
-		erase->state = erase->valid ? ENGINE_ERASE_FULL : ENGINE_ERASE_FREE;
-		engine->free_erases += !erase->valid;
-	}
-	for (u32 i = 0; i < engine_blocks(engine); i++)
-		if (engine->headers[i].state != ENGINE_VALID)
-			engine->headers[i].state = engine->erases[i / engine->shape.erase_blocks].valid
-							   ? ENGINE_DEAD
-							   : ENGINE_FREE;
+	for (u32 i = 0; i < engine->shape.erase_count; i++)
+		engine->free_erases += engine->erases[i].state == ENGINE_ERASE_FREE;
 }
 
 /* From here on an end that is not in order leaves doubt, although nothing else was written since the start.

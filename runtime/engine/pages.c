@@ -70,7 +70,8 @@ static bool apply_block(struct weir_engine *engine, u32 index, const void *data)
  * nowhere. */
 static u32 tombstone_place(struct weir_engine *engine, u32 index)
 {
-	if (!engine_reserve_tombstones(engine, index))
+	if (index < engine_blocks(engine) || index >= engine_blocks(engine) + engine->shape.tombstones ||
+	    !engine_reserve_tombstones(engine, index))
 		return ENGINE_NONE;
 	return engine_state(engine, index) == ENGINE_FREE ? index : engine_take_tombstone(engine);
 }
@@ -90,24 +91,7 @@ static u32 restore_tombstone(struct weir_engine *engine, const struct engine_not
 	return index;
 }
 
-static u32 restore_header(struct weir_engine *engine, const struct engine_noted *noted)
-{
-	struct engine_header *header;
-
-	if (noted->index >= engine_blocks(engine) + engine->shape.tombstones)
-		return ENGINE_NONE;
-	if (engine_is_tombstone(engine, noted->index))
-		return restore_tombstone(engine, noted);
-	header = &engine->headers[noted->index];
-	if (header->state == ENGINE_VALID)
-		return ENGINE_NONE;
-	*header = noted->is;
-	header->state = ENGINE_VALID;
-	return noted->index;
-}
-
-/* Several threads do this, each for shards of its own. Erase blocks are counted afterwards. */
-static bool apply_shard(struct weir_engine *engine, u32 number, const void *data, u32 bytes)
+static bool apply_tombstones(struct weir_engine *engine, u32 number, const void *data, u32 bytes)
 {
 	const struct engine_shard_noted *shard = data;
 	const struct engine_noted *noted = (const void *)(shard + 1);
@@ -116,13 +100,36 @@ static bool apply_shard(struct weir_engine *engine, u32 number, const void *data
 	if (!engine_shard_resize(engine, number, shard->buckets))
 		return false;
 	for (u32 i = 0; i < count; i++) {
-		u32 index;
+		u32 index = restore_tombstone(engine, &noted[i]);
 
-		if (i + ENGINE_AHEAD < count && noted[i + ENGINE_AHEAD].index < engine_blocks(engine))
-			__builtin_prefetch(&engine->headers[noted[i + ENGINE_AHEAD].index], 1);
-		index = restore_header(engine, &noted[i]);
-		if (index == ENGINE_NONE || !engine_shard_restore(engine, number, index, noted[i].is.state))
+		if (index == ENGINE_NONE || !engine_shard_add(engine, number, index, noted[i].is.state))
 			return false;
+	}
+	return true;
+}
+
+static bool apply_slots(struct weir_engine *engine, u32 number, const void *data, u32 bytes)
+{
+	const struct engine_shard_noted *shard = data;
+	u32 count = (bytes - (u32)sizeof(*shard)) / (u32)sizeof(u32);
+
+	return engine_shard_resize(engine, number, shard->buckets) &&
+	       engine_shard_fill(engine, number, shard->first, (const void *)(shard + 1), count);
+}
+
+/* Of one that moved while the checkpoint was written, the table will say whether it leads there. */
+static bool apply_headers(struct weir_engine *engine, u32 first, const void *data, u32 bytes)
+{
+	u32 count = bytes / (u32)sizeof(struct engine_header);
+	struct engine_header *headers;
+
+	if ((u64)first + count > engine_blocks(engine))
+		return false;
+	headers = &engine->headers[first];
+	memcpy(headers, data, count * sizeof(*headers));
+	for (u32 i = 0; i < count; i++) {
+		headers[i].state = headers[i].moved ? ENGINE_BUSY : ENGINE_VALID;
+		headers[i].moved = 0;
 	}
 	return true;
 }
@@ -211,7 +218,9 @@ static bool apply(struct weir_engine *engine, const struct engine_record *record
 	case ENGINE_RECORD_PERMISSION: return apply_permission(engine, data);
 	case ENGINE_RECORD_MAP: return apply_map(engine, record->index, data);
 	case ENGINE_RECORD_STATUS: apply_status(engine, data); return true;
-	case ENGINE_RECORD_SHARD: return apply_shard(engine, record->index, data, record->bytes);
+	case ENGINE_RECORD_SLOTS: return apply_slots(engine, record->index, data, record->bytes);
+	case ENGINE_RECORD_TOMBSTONES: return apply_tombstones(engine, record->index, data, record->bytes);
+	case ENGINE_RECORD_HEADERS: return apply_headers(engine, record->index, data, record->bytes);
 	default: return false;
 	}
 }
@@ -230,9 +239,13 @@ static bool is_sized(const struct engine_record *record)
 {
 	u32 head = sizeof(struct engine_shard_noted);
 
-	if (record->kind == ENGINE_RECORD_SHARD)
+	switch (record->kind) {
+	case ENGINE_RECORD_SLOTS: return record->bytes >= head && record->bytes % sizeof(u32) == 0;
+	case ENGINE_RECORD_TOMBSTONES:
 		return record->bytes >= head && (record->bytes - head) % sizeof(struct engine_noted) == 0;
-	return record->kind < sizeof(sizes) / sizeof(*sizes) && record->bytes == sizes[record->kind];
+	case ENGINE_RECORD_HEADERS: return record->bytes % sizeof(struct engine_header) == 0;
+	default: return record->kind < sizeof(sizes) / sizeof(*sizes) && record->bytes == sizes[record->kind];
+	}
 }
 
 bool engine_page_apply(struct weir_engine *engine, const struct engine_page *page)

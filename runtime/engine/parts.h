@@ -20,7 +20,6 @@ enum {
 	ENGINE_BUFFER_BYTES = 1 << 20,
 	ENGINE_CHUNK_LOG2 = 12,
 	ENGINE_CHUNK = 1 << ENGINE_CHUNK_LOG2, /* tombstones whose memory is allocated together */
-	ENGINE_AHEAD = 16, /* headers that are fetched into the processor's cache before they are used */
 };
 
 #define ENGINE_NONE (~(u32)0)
@@ -37,6 +36,8 @@ enum engine_state {
  * struct engine_header - whose a block of the medium is; behind these of blocks, those of tombstones
  * @crc: CRC32C of its data
  * @damaged: it was read, and is not what was written: a write of the same version is not superfluous
+ * @moved: as engine.moved says, if the table came to lead here, or left it, while a checkpoint was written;
+ * on the medium 1 if so
  *
  * There is one for each block of the medium: 20 bytes, without the 4 that a version would be aligned by.
  */
@@ -46,15 +47,15 @@ struct engine_header {
 	u32 crc;
 	u16 vid;
 	u8 state;
-	u8 damaged;
+	u8 damaged : 1, moved : 7;
 } __attribute__((packed, aligned(4)));
 
 WEIR_ASSERT_SIZE(struct engine_header, 20);
 
 /**
  * struct engine_noted - a header as the medium keeps it
- * @is: in a checkpoint its state is 1 if its block is in the second of its two buckets, else 0
- * @index: of it, in a checkpoint; in the journal 0: the record has it
+ * @is: of a checkpoint's tombstone: its state is 1 if its block is in the second of its two buckets, else 0
+ * @index: of it, there; in the journal 0: the record has it
  */
 struct engine_noted {
 	struct engine_header is;
@@ -227,6 +228,7 @@ struct weir_engine {
 	u64 journal_since; /* of the first that the newest checkpoint does not cover */
 	u64 journal_least; /* while loading: it cannot have ended before */
 	u64 generation;    /* of that checkpoint */
+	u8 moved;          /* while one is written: a number of its own, more or less; else 0 */
 	u64 format;        /* a random number, of when it was formatted */
 	bool read_only;
 	bool anew; /* it is formatted whatever is there */
@@ -319,18 +321,24 @@ bool engine_table_put(struct weir_engine *engine, u32 index, u32 *was);
 /** engine_table_remove() - it leads no more to header @index */
 void engine_table_remove(struct weir_engine *engine, u32 index);
 
-/** engine_shard_index() - the header that slot @at of @shard, or of a copy of one, leads to, or ENGINE_NONE
+/** engine_shard_index() - the header that slot @at of @shard leads to, or ENGINE_NONE; @shard may be a copy
  */
 u32 engine_shard_index(const struct weir_engine *engine, const struct engine_shard *shard, u32 at);
-/** engine_shard_is_second() - whether slot @at of @shard, or of a copy, is in the second bucket of @header's
- * block */
+/** engine_shard_is_second() - whether slot @at is in the second bucket of the two of @header's block */
 bool engine_shard_is_second(const struct engine_shard *shard, u32 at, const struct engine_header *header);
-/** engine_shard_resize() - shard @number, if it is empty, has so many @buckets; false: it is not, or there is
- * no memory. While the engine is loaded: not under the lock, and no other thread uses that shard */
+/** engine_shard_clear() - slot @at leads nowhere */
+void engine_shard_clear(struct engine_shard *shard, u32 at);
+
+/* While the engine is loaded; not under the lock, by one thread for each shard. false: it cannot be so, or
+ * there is no memory */
+
+/** engine_shard_resize() - shard @number has so many @buckets; it is empty, or had as many */
 bool engine_shard_resize(struct weir_engine *engine, u32 number, u32 buckets);
-/** engine_shard_restore() - header @index, which is filled, is in shard @number, in the second bucket of its
- * two or in the first; false: it cannot be there. As engine_shard_resize() */
-bool engine_shard_restore(struct weir_engine *engine, u32 number, u32 index, bool second);
+/** engine_shard_fill() - its slots from @first on are @slots, which lead to blocks or nowhere */
+bool engine_shard_fill(struct weir_engine *engine, u32 number, u32 first, const u32 *slots, u32 count);
+/** engine_shard_add() - header @index, which is filled, is in the second bucket of its two, or in the first
+ */
+bool engine_shard_add(struct weir_engine *engine, u32 number, u32 index, bool second);
 
 /* space.c: erase blocks and what is in them; under the lock */
 
@@ -395,14 +403,16 @@ enum engine_record_kind {
 	ENGINE_RECORD_PERMISSION,
 	ENGINE_RECORD_MAP, /* half of one */
 	ENGINE_RECORD_STATUS,
-	ENGINE_RECORD_SHARD, /* struct engine_shard_noted, its number; of checkpoints */
+	/* of checkpoints */
+	ENGINE_RECORD_SLOTS,      /* struct engine_shard_noted and slots, its number */
+	ENGINE_RECORD_TOMBSTONES, /* struct engine_shard_noted and struct engine_noted, its number */
+	ENGINE_RECORD_HEADERS,    /* struct engine_header of blocks, the first one's index */
 };
 
-/** struct engine_shard_noted - a shard; struct engine_noted of blocks follow, as many as the record has room
- * for */
+/** struct engine_shard_noted - a shard, of which as much follows as the record has room for; @first: slot */
 struct engine_shard_noted {
 	u32 buckets;
-	u32 reserved;
+	u32 first;
 };
 
 /** engine_record() - note a change; under the lock; at most ENGINE_RECORD_MOST bytes */
@@ -423,6 +433,21 @@ struct nvme_volume_engine_status engine_kept_status(const struct weir_engine *en
 /** engine_commit() - make durable what was noted; the worker's; 0: nobody wants it */
 unsigned engine_commit(struct weir_engine *engine);
 
+/* divide.c: while the engine is loaded */
+
+/** struct engine_hand - one of the threads: @thread: its number for the medium behind; @buffer: of its own,
+ * ENGINE_BUFFER_BYTES */
+struct engine_hand {
+	unsigned thread;
+	u8 *buffer;
+};
+
+typedef void engine_work(void *argument, u32 part, const struct engine_hand *hand);
+
+/** engine_divide() - do @work for parts 0 to @parts - 1, by as many threads as there may be; returns when all
+ * is done. Not under the lock */
+void engine_divide(struct weir_engine *engine, u32 parts, engine_work *work, void *argument);
+
 /* checkpoint.c, checkpoint_read.c, load.c; the worker's */
 
 /** engine_checkpoint() - write one; an NVMe status */
@@ -434,7 +459,9 @@ u64 engine_checkpoint_reserve(const struct weir_engine *engine);
 
 /** engine_checkpoint_blocks() - room for one of a medium of @blocks */
 u32 engine_checkpoint_blocks(u32 blocks);
-/** engine_checkpoint_parts() - of its shards, which are on pages of their own; a power of two */
+/** engine_checkpoint_parts() - of its shards, and as many of its headers, each on pages of its own; a power
+ * of two
+ */
 u32 engine_checkpoint_parts(const struct weir_engine *engine);
 /** engine_checkpoint_read() - the newest that is whole; 0 or a negative errno with a sentence */
 int engine_checkpoint_read(struct weir_engine *engine);

@@ -121,6 +121,12 @@ u32 engine_take_tombstone(struct weir_engine *engine)
 	return ENGINE_NONE;
 }
 
+static void note_moved(struct weir_engine *engine, u32 index)
+{
+	if (engine->moved)
+		engine->headers[index].moved = engine->moved;
+}
+
 /* What the table led to leads nowhere now. */
 static void leave(struct weir_engine *engine, u32 index)
 {
@@ -130,6 +136,7 @@ static void leave(struct weir_engine *engine, u32 index)
 		return;
 	}
 	engine_header(engine, index)->state = ENGINE_DEAD;
+	note_moved(engine, index);
 	engine_erase_of(engine, index)->valid--;
 	engine->status.used--;
 }
@@ -141,6 +148,7 @@ static void enter(struct weir_engine *engine, u32 index)
 		engine->tombstone_count++;
 		return;
 	}
+	note_moved(engine, index);
 	engine_erase_of(engine, index)->valid++;
 	engine->status.used++;
 }

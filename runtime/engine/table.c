@@ -322,6 +322,11 @@ bool engine_shard_is_second(const struct engine_shard *shard, u32 at, const stru
 	return scale((u32)first_hash(header->vid, header->vba), shard->buckets) != at / ENGINE_BUCKET;
 }
 
+void engine_shard_clear(struct engine_shard *shard, u32 at)
+{
+	shard->slots[at] = EMPTY;
+}
+
 static bool is_empty(const struct engine_shard *shard)
 {
 	for (size_t i = 0; i < (size_t)shard->buckets * ENGINE_BUCKET; i++)
@@ -346,7 +351,20 @@ bool engine_shard_resize(struct weir_engine *engine, u32 number, u32 buckets)
 	return true;
 }
 
-bool engine_shard_restore(struct weir_engine *engine, u32 number, u32 index, bool second)
+bool engine_shard_fill(struct weir_engine *engine, u32 number, u32 first, const u32 *slots, u32 count)
+{
+	struct engine_shard *shard = &engine->table.shards[number];
+	u32 blocks = engine_blocks(engine), bad = 0;
+
+	if ((u64)first + count > (u64)shard->buckets * ENGINE_BUCKET)
+		return false;
+	for (u32 i = 0; i < count; i++)
+		bad |= slots[i] != EMPTY && index_in(engine, slots[i]) >= blocks;
+	memcpy(shard->slots + first, slots, count * sizeof(*slots));
+	return !bad;
+}
+
+bool engine_shard_add(struct weir_engine *engine, u32 number, u32 index, bool second)
 {
 	const struct engine_header *header = engine_header(engine, index);
 	struct place place = place_of(&engine->table, NULL, header->vid, header->vba);

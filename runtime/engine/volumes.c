@@ -216,10 +216,16 @@ static bool is_in(const struct nvme_volume_map *map)
 	return map->engines[map->self].state == NVME_VOLUME_ENGINE_IN;
 }
 
+static bool is_misplaced(const struct weir_engine *engine, u32 index)
+{
+	return engine_state(engine, index) == ENGINE_VALID &&
+	       !is_placed(engine, engine_header(engine, index));
+}
+
 static void drop_misplaced(struct weir_engine *engine)
 {
 	for (u32 i = 0; i < engine_blocks(engine) + engine->shape.tombstones; i++)
-		if (engine_state(engine, i) == ENGINE_VALID && !is_placed(engine, engine_header(engine, i)))
+		if (is_misplaced(engine, i))
 			engine_drop(engine, i);
 }
 
@@ -253,6 +259,29 @@ int engine_map_leave(struct weir_engine *engine, const struct nvme_volume_map *n
 	return error;
 }
 
+static void drop_of_erase(void *argument, u32 at, const struct engine_hand *hand)
+{
+	struct weir_engine *engine = argument;
+	u32 first = at * engine->shape.erase_blocks;
+
+	(void)hand;
+	for (u32 i = first; i < first + engine->shape.erase_blocks; i++)
+		if (is_misplaced(engine, i)) {
+			engine_lock(engine);
+			engine_drop(engine, i);
+			engine_unlock(engine);
+		}
+}
+
+static void drop_of_tombstones(struct weir_engine *engine)
+{
+	u32 first = engine_blocks(engine);
+
+	for (u32 i = first; engine->tombstone_count && i < first + engine->shape.tombstones; i++)
+		if (is_misplaced(engine, i))
+			engine_drop(engine, i);
+}
+
 int engine_map_restore(struct weir_engine *engine)
 {
 	int error;
@@ -261,9 +290,11 @@ int engine_map_restore(struct weir_engine *engine)
 		return 0;
 	free(engine->placement);
 	error = build_placement(engine);
-	if (!error)
-		settle(engine);
-	return error;
+	if (error || engine->map.rebuilding || !is_in(&engine->map))
+		return error;
+	engine_divide(engine, engine->shape.erase_count, drop_of_erase, engine);
+	drop_of_tombstones(engine);
+	return 0;
 }
 
 /* The table of @map, in memory of its own; of one with the same engines it is there. */

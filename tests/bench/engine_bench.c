@@ -15,19 +15,10 @@
 #include <weir/weir.h>
 
 #include "base/crc32c.h"
-#include "engine/engine.h"
+#include "engine_volume.h"
 #include "virtual_client.h"
 
-enum {
-	BLOCK = NVME_VOLUME_BLOCK_BYTES,
-	DEPTH = 128,
-	VID = 7,
-	CLIENT = 3,
-	LEASE = 5,
-	MAP = 9,
-	UNIT_LOG2 = 4,
-	MOST_RUNS = 31,
-};
+enum { DEPTH = 128, MOST_RUNS = 31 };
 
 /** struct bench - @blocks of the volume; the medium has twice as many; @rounds: full rings per run */
 struct bench {
@@ -37,62 +28,12 @@ struct bench {
 	u64 random;
 };
 
-static void must(int error)
-{
-	if (!error)
-		return;
-	fprintf(stderr, "engine-bench: %s\n", weir_last_error());
-	exit(1);
-}
-
 static double processor_ns(void)
 {
 	struct timespec time;
 
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
 	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
-}
-
-static void send(struct weir_engine *engine, struct nvme_sqe sqe, const void *data, size_t bytes)
-{
-	static u64 page[BLOCK / 8];
-	u32 status;
-
-	memset(page, 0, sizeof(page));
-	memcpy(page, data, bytes);
-	status = weir_engine_admin(engine, NULL, &sqe, page);
-	if (!status)
-		return;
-	fprintf(stderr, "engine-bench: admin command 0x%x ended with 0x%x\n", sqe.cdw0, status);
-	exit(1);
-}
-
-/* One volume that the client may write, on the only engine of the map. */
-static void prepare(struct weir_engine *engine, u64 blocks)
-{
-	struct nvme_volume volume = { .vid = VID,
-				      .replicas = 1,
-				      .unit_log2 = UNIT_LOG2,
-				      .weight = 1,
-				      .blocks = blocks,
-				      .name = "volume" };
-	struct nvme_volume_map map = { .epoch = MAP, .count = 1, .engines = { { .id = 1, .weight = 100 } } };
-	struct nvme_volume_permission permission = { .vid = VID,
-						     .client = CLIENT,
-						     .rights = NVME_VOLUME_READ | NVME_VOLUME_WRITE };
-
-	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_MAP }, &map, sizeof(map));
-	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_ADD, .cdw10 = VID, .cdw13 = MAP }, &volume,
-	     sizeof(volume));
-	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_CHMOD, .cdw10 = VID, .cdw13 = MAP },
-	     &permission, sizeof(permission));
-	send(engine,
-	     (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_LEASE,
-				.cdw10 = VID,
-				.cdw11 = LEASE,
-				.cdw12 = CLIENT,
-				.cdw13 = MAP },
-	     "", 0);
 }
 
 static void open_client(struct client *client, const struct bench *bench, struct weir_engine **engine)
