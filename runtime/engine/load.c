@@ -114,30 +114,70 @@ struct ring {
 	u64 durable; /* all pages before this one were */
 };
 
+static void merge(struct ring *ring, const struct ring *other)
+{
+	if (other->last > ring->last)
+		ring->last = other->last;
+	if (other->durable > ring->durable)
+		ring->durable = other->durable;
+}
+
 static void note(const struct engine_page *page, struct ring *ring)
 {
-	if (page->sequence >= ring->last)
-		ring->last = page->sequence + 1;
-	if (page->mark > ring->durable)
-		ring->durable = page->mark;
+	merge(ring, &(struct ring){ page->sequence + 1, page->mark });
+}
+
+/** struct scanning - the journal, read by several threads; the rest under the engine's lock */
+struct scanning {
+	struct weir_engine *engine;
+	struct ring ring;
+	u32 status; /* of block @block, the first that could not be read */
+	u64 block;
+};
+
+/* @count pages from @at on, which have room in a buffer. */
+static void scan_pages(struct scanning *scanning, u32 at, u32 count, const struct engine_hand *hand)
+{
+	struct weir_engine *engine = scanning->engine;
+	u64 block = engine->shape.journal + at;
+	struct ring ring = { 0, 0 };
+	u32 status = engine_ask(engine, &(struct engine_ask){ .kind = WEIR_IO_READ,
+							      .block = block,
+							      .data = hand->buffer,
+							      .blocks = count,
+							      .thread = hand->thread });
+
+	for (u32 i = 0; i < count && !status; i++) {
+		struct engine_page *page = (struct engine_page *)(void *)hand->buffer + i;
+
+		if (engine_page_is(page, ENGINE_MAGIC_JOURNAL, engine->format))
+			note(page, &ring);
+	}
+	engine_lock(engine);
+	merge(&scanning->ring, &ring);
+	if (status && !scanning->status) {
+		scanning->status = status;
+		scanning->block = block;
+	}
+	engine_unlock(engine);
+}
+
+static void scan_part(void *argument, u32 part, const struct engine_hand *hand)
+{
+	struct scanning *scanning = argument;
+	u32 at = part * ENGINE_PAGES, left = scanning->engine->shape.journal_blocks - at;
+
+	scan_pages(scanning, at, left < ENGINE_PAGES ? left : ENGINE_PAGES, hand);
 }
 
 static int scan(struct weir_engine *engine, struct ring *ring)
 {
-	const u32 most = ENGINE_BUFFER_BYTES / ENGINE_BLOCK_BYTES, blocks = engine->shape.journal_blocks;
+	struct scanning scanning = { .engine = engine };
 
-	for (u32 at = 0; at < blocks;) {
-		u32 count = blocks - at < most ? blocks - at : most;
-		u32 status = engine_io(engine, WEIR_IO_READ, engine->shape.journal + at, engine->buffer,
-				       count, false);
-
-		if (status)
-			return engine_io_failed(status, engine->shape.journal + at);
-		for (u32 i = 0; i < count; i++, at++)
-			if (engine_page_is(buffer_page(engine, i), ENGINE_MAGIC_JOURNAL, engine->format))
-				note(buffer_page(engine, i), ring);
-	}
-	return 0;
+	engine_divide(engine, (engine->shape.journal_blocks + ENGINE_PAGES - 1) / ENGINE_PAGES, scan_part,
+		      &scanning);
+	*ring = scanning.ring;
+	return scanning.status ? engine_io_failed(scanning.status, scanning.block) : 0;
 }
 
 static int replay(struct weir_engine *engine)

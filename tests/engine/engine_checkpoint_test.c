@@ -6,22 +6,41 @@
  */
 #include "engine_direct.h"
 
-enum { BYTES = 160 << 20, USED = 28000, CHANGED = 40 };
+enum {
+	BYTES = 160 << 20,
+	USED = 28000,
+	CHANGED = 40,
+	TRIMMED = 3, /* one block in so many */
+	MORE = 15000,
+	LARGE_GIB = 18,
+	ENTERED = 300000,
+};
+
+#define OLD_VERSION (NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR)
 
 /**
  * struct scene - what happens while a checkpoint is written
- * @engine: NULL: nothing, now
- * @version: of the blocks that change; those of before have one less, and are durable
- * @next: block that changes next
+ * @before: version of blocks as they are, which is durable; those of tombstones have one more
+ * @next: block that changes next: tombstones are written, other blocks are written or, with @trims, trimmed
  * @heads: checkpoints whose head was written
  */
 struct scene {
 	struct weir_engine *engine;
-	u64 version;
+	u64 before;
 	u64 next;
 	u32 heads;
 	bool trims;
 };
+
+static bool is_trimmed(u64 vba)
+{
+	return vba % TRIMMED == 0;
+}
+
+static u64 version_before(const struct scene *scene, u64 vba)
+{
+	return scene->before + is_trimmed(vba);
+}
 
 static bool is_of_checkpoint(const struct engine_shape *shape, u64 block)
 {
@@ -33,8 +52,18 @@ static bool is_head(const struct engine_shape *shape, u64 block)
 	return block == shape->checkpoint || block == shape->checkpoint + shape->checkpoint_blocks;
 }
 
-/* Between two pages of a checkpoint blocks all over the volume are written, or trimmed; when its head is
- * there, the power fails. */
+static void change_block(const struct scene *scene, u64 vba)
+{
+	u64 version = version_before(scene, vba) + 1;
+
+	if (scene->trims && !is_trimmed(vba))
+		assert_int_equal(direct_trim(scene->engine, vba, version, false), 0);
+	else
+		assert_int_equal(direct_write(scene->engine, vba, version, false), 0);
+}
+
+/* Between two pages of a checkpoint blocks all over the volume change; when its head is there, the power
+ * fails. */
 static void change(struct lossy *lossy, const struct weir_io *io)
 {
 	struct scene *scene = lossy->argument;
@@ -47,24 +76,22 @@ static void change(struct lossy *lossy, const struct weir_io *io)
 		lossy->off = true;
 		return;
 	}
-	for (u32 i = 0; i < CHANGED; i++, scene->next = (scene->next + 701) % USED) {
-		if (scene->trims)
-			assert_int_equal(direct_trim(scene->engine, scene->next, scene->version, false), 0);
-		else
-			assert_int_equal(direct_write(scene->engine, scene->next, scene->version, false), 0);
-	}
+	for (u32 i = 0; i < CHANGED; i++, scene->next = (scene->next + 701) % USED)
+		change_block(scene, scene->next);
 }
 
 /* All blocks, again and again, until garbage has been collected: what is written lies anywhere. */
 static u64 fill(struct weir_engine *engine, u32 erases)
 {
-	u64 version = 0;
+	u64 version = 1;
 
 	while (direct_status(engine).erases < erases) {
 		version++;
 		for (u64 vba = 0; vba < USED; vba++)
 			assert_int_equal(direct_write(engine, vba * 7919 % USED, version, false), 0);
 	}
+	for (u64 vba = 0; vba < USED; vba += TRIMMED)
+		assert_int_equal(direct_trim(engine, vba, version + 1, false), 0);
 	assert_int_equal(direct_flush(engine), 0);
 	return version;
 }
@@ -77,53 +104,204 @@ static void write_until_off(struct weir_engine *engine, struct lossy *lossy)
 			(void)direct_flush(engine);
 }
 
+static void check_nothing_is_wrong(struct weir_engine *engine)
+{
+	struct weir_engine_checked checked;
+
+	weir_engine_check(engine, &checked, NULL);
+	assert_int_equal(checked.bad + checked.lost + checked.orphans + checked.miscounted, 0);
+	assert_int_equal(checked.blocks, direct_status(engine).used);
+}
+
+/* As it was before, or as it became; and older versions do not come back. */
+static bool is_kept(const struct scene *scene, u64 vba)
+{
+	u64 before = version_before(scene, vba), after = before + 1;
+
+	return (direct_holds(scene->engine, vba, is_trimmed(vba) ? 0 : before) ||
+		direct_holds(scene->engine, vba, scene->trims && !is_trimmed(vba) ? 0 : after)) &&
+	       direct_write(scene->engine, vba, before - 1, false) == OLD_VERSION;
+}
+
 static void lose_power_behind_checkpoint(bool trims, u32 erases)
 {
 	struct scene scene = { .trims = trims };
 	struct lossy lossy;
-	struct weir_engine *engine = direct_begin(&lossy, BYTES);
-	u64 version = fill(engine, erases);
 	u32 lost = 0;
 
-	scene.version = version + 1;
-	scene.engine = engine;
+	scene.engine = direct_begin(&lossy, BYTES);
+	scene.before = fill(scene.engine, erases);
 	lossy.argument = &scene;
 	lossy.meanwhile = change;
-	write_until_off(engine, &lossy);
+	write_until_off(scene.engine, &lossy);
 	assert_true(scene.heads == 1 && scene.next != 0);
-	direct_close(engine);
+	direct_close(scene.engine);
 	lossy.meanwhile = NULL;
 	lossy_crash(&lossy, 1);
-	engine = direct_open(&lossy);
-	assert_non_null(engine);
-	assert_int_equal(direct_map(engine, MAP), 0);
+	scene.engine = direct_open(&lossy);
+	assert_non_null(scene.engine);
+	assert_int_equal(direct_map(scene.engine, MAP), 0);
 	for (u64 vba = 0; vba < USED; vba++)
-		lost += !direct_holds(engine, vba, version) &&
-			!direct_holds(engine, vba, trims ? 0 : version + 1);
+		lost += !is_kept(&scene, vba);
 	assert_int_equal(lost, 0);
-	direct_close(engine);
+	check_nothing_is_wrong(scene.engine);
+	direct_close(scene.engine);
 	lossy_destroy(&lossy);
 }
 
 static void test_written_meanwhile(void **state)
 {
 	(void)state;
-	for (u32 erases = 200; erases < 1400; erases += 150)
+	for (u32 erases = 200; erases < 1400; erases += 300)
 		lose_power_behind_checkpoint(false, erases);
 }
 
 static void test_trimmed_meanwhile(void **state)
 {
 	(void)state;
-	for (u32 erases = 200; erases < 1400; erases += 150)
+	for (u32 erases = 200; erases < 1400; erases += 300)
 		lose_power_behind_checkpoint(true, erases);
+}
+
+/* More blocks and tombstones than there is room for in shards as they begin. */
+static void write_more(struct weir_engine *engine)
+{
+	for (u64 vba = 0; vba < USED; vba++)
+		assert_int_equal(direct_write(engine, vba, 2, false), 0);
+	for (u64 vba = USED; vba < USED + MORE; vba++)
+		assert_int_equal(direct_trim(engine, vba, 2, false), 0);
+}
+
+static void check_more(struct weir_engine *engine)
+{
+	assert_int_equal(direct_map(engine, MAP), 0);
+	check_nothing_is_wrong(engine);
+	assert_int_equal(direct_status(engine).used, USED);
+	for (u64 vba = 0; vba < USED + MORE; vba++)
+		assert_int_equal(direct_write(engine, vba, 1, false), OLD_VERSION);
+}
+
+static void test_grown_shards(void **state)
+{
+	struct lossy lossy;
+	struct weir_engine *engine = direct_begin(&lossy, BYTES);
+	u32 before = engine->table.shards[0].buckets, after;
+
+	(void)state;
+	write_more(engine);
+	after = engine->table.shards[0].buckets;
+	assert_true(engine->table.shard_count > 1 && after > before);
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(engine->table.shards[0].buckets, after);
+	check_more(engine);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* The last page of the checkpoint of generation @generation, whose head says how many it has. */
+static void damage(struct lossy *lossy, const struct engine_shape *shape, u64 generation)
+{
+	u64 slot = shape->checkpoint + generation % 2 * shape->checkpoint_blocks, pages;
+
+	memcpy(&pages, lossy->now + slot * BLOCK + 40, sizeof(pages)); /* struct engine_page: reserved */
+	assert_true(pages > 2 && pages < shape->checkpoint_blocks);
+	lossy->now[(slot + pages) * BLOCK + 100] ^= 1;
+}
+
+/* The newest checkpoint is not whole, as its last page shows: what was read of it does not stay. */
+static void test_older_checkpoint(void **state)
+{
+	struct lossy lossy;
+	struct weir_engine *engine = direct_begin(&lossy, BYTES);
+	struct engine_shape shape = engine->shape;
+	u64 generation;
+
+	(void)state;
+	for (u64 vba = 0; vba < USED / 2; vba++)
+		assert_int_equal(direct_write(engine, vba, 1, false), 0);
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	write_more(engine);
+	generation = engine->generation;
+	direct_close(engine);
+	damage(&lossy, &shape, generation + 1);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	check_more(engine);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+static struct weir_engine *open_large(struct weir_medium *medium, bool format)
+{
+	struct weir_engine *engine;
+
+	assert_int_equal(
+		weir_engine_open(
+			&(struct weir_engine_options){ .behind = medium, .threads = 3, .format = format },
+			&engine),
+		0);
+	return engine;
+}
+
+static u32 index_of(const struct weir_engine *engine, u32 i)
+{
+	return (u32)((u64)i * engine->shape.user_blocks / ENTERED);
+}
+
+/* Entered into the tables as writes do it, without their data. */
+static void enter(struct weir_engine *engine, u32 index)
+{
+	*engine_header(engine, index) =
+		(struct engine_header){ .version = index + 1, .vba = index * 7u, .vid = VID, .crc = index };
+	assert_true(engine_install(engine, index));
+}
+
+static void never_closed(struct weir_medium *medium)
+{
+	(void)medium;
+}
+
+/* An engine with more shards than parts of a checkpoint, which several threads read. */
+static void test_many_shards(void **state)
+{
+	struct weir_medium_ops ops;
+	struct weir_medium *medium;
+	struct weir_engine *engine;
+	void (*close)(struct weir_medium * medium);
+
+	(void)state;
+	assert_int_equal(weir_medium_sparse_open((u64)LARGE_GIB << 30, BLOCK, &medium), 0);
+	ops = *medium->ops;
+	close = ops.close;
+	ops.close = never_closed;
+	medium->ops = &ops;
+	engine = open_large(medium, true);
+	assert_true(engine->table.shard_count > engine_checkpoint_parts(engine));
+	for (u32 i = 0; i < ENTERED; i++)
+		enter(engine, index_of(engine, i));
+	direct_close(engine);
+	engine = open_large(medium, false);
+	assert_int_equal(direct_status(engine).used, ENTERED);
+	for (u32 i = 0; i < ENTERED; i++) {
+		u32 index = index_of(engine, i);
+
+		assert_int_equal(engine_table_find(engine, VID, index * 7u), index);
+		assert_int_equal(engine_header(engine, index)->version, index + 1);
+	}
+	direct_close(engine);
+	close(medium);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written_meanwhile),
-		cmocka_unit_test(test_trimmed_meanwhile),
+		cmocka_unit_test(test_written_meanwhile), cmocka_unit_test(test_trimmed_meanwhile),
+		cmocka_unit_test(test_grown_shards),      cmocka_unit_test(test_older_checkpoint),
+		cmocka_unit_test(test_many_shards),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
