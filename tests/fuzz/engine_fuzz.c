@@ -94,29 +94,36 @@ static uint32_t admin(struct weir_engine *engine, struct nvme_sqe *sqe, const vo
 	return status;
 }
 
+/** struct moved - a request, and whether it has ended */
+struct moved {
+	struct weir_io io;
+	bool ended;
+};
+
 static void done(struct weir_io *io)
 {
-	io->medium_data[0] = 1;
+	((struct moved *)io)->ended = true;
 }
 
 static uint32_t move_block(struct weir_engine *engine, enum weir_io_kind kind, uint32_t vba, uint8_t *data)
 {
 	struct weir_medium *medium = weir_engine_medium(engine);
 	struct iovec iov = { data, BLOCK };
-	struct weir_io io = { .kind = kind,
-			      .offset_bytes = weir_engine_offset(VID, vba),
-			      .bytes = BLOCK,
-			      .iov = &iov,
-			      .iov_count = 1,
-			      .force_unit_access = kind == WEIR_IO_WRITE,
-			      .epochs = (u64)engine->map.epoch << 32 | ~(u32)0,
-			      .version = kind == WEIR_IO_WRITE ? vba + 1 : 0,
-			      .done = done };
-	fuzz_must(medium->ops->submit(medium, &io));
-	for (unsigned i = 0; i < 100 && !io.medium_data[0]; i++)
+	struct moved moved = { .io = { .kind = kind,
+				       .offset_bytes = weir_engine_offset(VID, vba),
+				       .bytes = BLOCK,
+				       .iov = &iov,
+				       .iov_count = 1,
+				       .force_unit_access = kind == WEIR_IO_WRITE,
+				       .epochs = (u64)engine->map.epoch << 32 | ~(u32)0,
+				       .version = kind == WEIR_IO_WRITE ? vba + 1 : 0,
+				       .done = done } };
+
+	fuzz_must(medium->ops->submit(medium, &moved.io));
+	for (unsigned i = 0; i < 100 && !moved.ended; i++)
 		(void)medium->ops->poll(medium, 0);
-	fuzz_must(io.medium_data[0]);
-	return io.status;
+	fuzz_must(moved.ended);
+	return moved.io.status;
 }
 
 static void fill(uint8_t *data, uint32_t vba)
