@@ -311,6 +311,8 @@ static void add_slots(struct writer *writer, const struct copy *copy, u32 number
 	for (u32 bucket = 0; bucket < copy->is.buckets; bucket++) {
 		const struct engine_shard_noted shard = { copy->is.buckets, bucket * ENGINE_BUCKET };
 
+		if (nearly_full(writer)) /* a shard can be of any size, if clients choose blocks so */
+			writer_flush(writer);
 		if (is_empty(writer->engine, &copy->is, bucket)) {
 			writer->record = NULL;
 			continue;

@@ -87,6 +87,7 @@ static u32 chunks_of(const struct engine_shape *shape)
 static void release_tables(struct weir_engine *engine)
 {
 	engine_table_destroy(&engine->table);
+	engine->table.shards = NULL;
 	free(engine->headers);
 	for (u32 i = 0; engine->tombstones && i < chunks_of(&engine->shape); i++)
 		free(engine->tombstones[i]);
