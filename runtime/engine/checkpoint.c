@@ -24,6 +24,7 @@ enum {
 	MOST_MOVED = 127,
 };
 
+/* Records of 32 bytes for each block and tombstone, as there once were: slots and headers take no more. */
 u32 engine_checkpoint_blocks(u32 blocks)
 {
 	u64 records = (u64)blocks + blocks / 2 + blocks / 8;

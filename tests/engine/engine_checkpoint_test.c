@@ -303,12 +303,61 @@ static void test_many_shards(void **state)
 	close(medium);
 }
 
+static u32 permit(struct weir_engine *engine, u32 client)
+{
+	struct nvme_volume_permission permission = { .vid = VID, .client = (u16)client, .rights = 1 };
+
+	memset(permission.hostnqn, 'h', sizeof(permission.hostnqn) - 1);
+	return direct_admin(engine, NVME_ADMIN_VOLUME_CHMOD, 0, 0, &permission);
+}
+
+/* Every block and tombstone that there can be, on media of each size up to 32 MiB; the blocks are not side by
+ * side. */
+static void fill_tables(struct weir_engine *engine)
+{
+	u32 blocks = engine->shape.user_blocks, client = CLIENT + 1;
+
+	for (u32 vba = 0; vba < blocks; vba++)
+		assert_int_equal(direct_write(engine, vba, 1, false), 0);
+	for (u32 round = 2; round < 5; round++)
+		for (u32 vba = 0; vba < blocks; vba += round)
+			assert_int_equal(direct_write(engine, vba, round, false), 0);
+	for (u32 i = 0; i < engine->shape.tombstones; i++)
+		assert_int_equal(direct_trim(engine, blocks + i, 1, false), 0);
+	while (permit(engine, client) == 0)
+		assert_true(++client < NVME_VOLUME_MOST);
+}
+
+/* A checkpoint has room for all of it. */
+static void test_full_tables(void **state)
+{
+	(void)state;
+	for (u64 bytes = 1 << 20; bytes <= 32 << 20; bytes *= 2) {
+		struct lossy lossy;
+		struct weir_engine *engine = direct_begin(&lossy, bytes);
+		u32 blocks = engine->shape.user_blocks, tombstones = engine->shape.tombstones;
+		u64 generation;
+
+		fill_tables(engine);
+		generation = engine->generation;
+		direct_close(engine);
+		engine = direct_open(&lossy);
+		assert_non_null(engine);
+		assert_int_equal(engine->generation, generation + 1);
+		assert_int_equal(engine->tombstone_count, tombstones);
+		assert_int_equal(direct_status(engine).used, blocks);
+		check_nothing_is_wrong(engine);
+		direct_close(engine);
+		lossy_destroy(&lossy);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_written_meanwhile), cmocka_unit_test(test_trimmed_meanwhile),
 		cmocka_unit_test(test_grown_shards),      cmocka_unit_test(test_older_checkpoint),
-		cmocka_unit_test(test_many_shards),
+		cmocka_unit_test(test_many_shards),       cmocka_unit_test(test_full_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
