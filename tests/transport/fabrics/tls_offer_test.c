@@ -128,12 +128,60 @@ static void another_key_of_that_identity(void **state)
 	assert_int_equal(shake(LONG_FIRST, &suite), -EACCES);
 }
 
+/* What a host says first. */
+static size_t first_message(unsigned char *bytes, size_t most)
+{
+	SSL_CTX *context = SSL_CTX_new(TLS_client_method());
+	SSL *host = SSL_new(context);
+	ssize_t count;
+	int sockets[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sockets), 0);
+	SSL_set_psk_use_session_callback(host, use_session);
+	assert_true(SSL_set_ciphersuites(host, LONG_FIRST));
+	assert_true(SSL_set_fd(host, sockets[0]));
+	(void)SSL_connect(host);
+	count = recv(sockets[1], bytes, most, 0);
+	assert_true(count > 0 && (size_t)count < most);
+	SSL_free(host);
+	SSL_CTX_free(context);
+	close(sockets[0]);
+	close(sockets[1]);
+	return (size_t)count;
+}
+
+static void a_first_message_with_each_byte_wrong(void **state)
+{
+	unsigned char bytes[4096];
+	struct weir_tls *server;
+	int sockets[2];
+	size_t count;
+	bool write;
+
+	(void)state;
+	offered = served = key_of(32);
+	count = first_message(bytes, sizeof(bytes));
+	for (size_t i = 0; i < 2 * count; i++) {
+		bytes[i / 2] ^= i % 2 ? 0xff : 1;
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, sockets), 0);
+		server = weir_tls_server(sockets[1], find, NULL);
+		assert_non_null(server);
+		assert_int_equal(send(sockets[0], bytes, count, 0), count);
+		assert_int_not_equal(weir_tls_handshake(server, &write), 0);
+		weir_tls_free(server);
+		close(sockets[0]);
+		close(sockets[1]);
+		bytes[i / 2] ^= i % 2 ? 0xff : 1;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_key_decides_on_the_suite),
 		cmocka_unit_test(a_key_of_a_hash_that_is_not_offered),
 		cmocka_unit_test(another_key_of_that_identity),
+		cmocka_unit_test(a_first_message_with_each_byte_wrong),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
