@@ -174,7 +174,7 @@ static int handshake(struct weir_rpc *rpc, const struct weir_rpc_identity *ident
 	if (error == -EACCES)
 		return weir_fail(EACCES, "daemon \"%s\" refuses the TLS key of host %s", rpc->name,
 				 identity->hostnqn);
-	return error ? weir_fail(-error,
+	return error ? weir_fail(EPROTO,
 				 "daemon \"%s\" does not answer with TLS: leave out the key, or give it "
 				 "--tls-psk",
 				 rpc->name)

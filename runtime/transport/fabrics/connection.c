@@ -218,7 +218,13 @@ static int refuse_tls(const struct nvmf *nvmf, const char *where, int error)
 			"storage \"%s\": %s refuses the TLS key of host %s for subsystem %s; is it the "
 			"same at both ends (tls_psk=, weir-target --tls-psk)?",
 			nvmf->uri, where, nvmf->keys.host.nqn, nvmf->keys.nqn);
-	if (error == -EPROTO || error == -ECONNRESET)
+	if (error == -ECONNRESET)
+		return weir_fail(ECONNRESET,
+				 "storage \"%s\": %s closes the connection in the TLS handshake; does it "
+				 "serve TLS there, and has it the same key for host %s and subsystem %s? "
+				 "Linux's target needs tlshd for that",
+				 nvmf->uri, where, nvmf->keys.host.nqn, nvmf->keys.nqn);
+	if (error == -EPROTO)
 		return weir_fail(
 			EPROTO,
 			"storage \"%s\": %s does not answer with TLS; leave tls_psk= out, or give the "
@@ -271,8 +277,12 @@ static int agree(struct nvmf_queue *queue, const struct link *link, const struct
 	weir_address_text(address, text);
 	if (error)
 		return weir_fail(-error,
-				 "storage \"%s\": %s accepts connections and does not answer as NVMe/TCP: %s",
-				 nvmf->uri, text, strerror(-error));
+				 "storage \"%s\": %s accepts connections and does not answer as NVMe/TCP: "
+				 "%s%s",
+				 nvmf->uri, text, strerror(-error),
+				 error == -ECONNRESET && !link->tls
+					 ? "; if it wants TLS, give tls_psk=, the file with its key"
+					 : "");
 	return check_icresp(queue, &header, text);
 }
 

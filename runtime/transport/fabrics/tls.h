@@ -22,7 +22,7 @@ struct weir_tls *weir_tls_client(int socket, const struct weir_tls_psk *psk);
 struct weir_tls *weir_tls_server(int socket, weir_tls_find *find, void *of);
 /** weir_tls_handshake() - go on with it; 0: done, -EAGAIN: the socket has to be ready (*@write: for writing),
  * -EACCES: the other end refuses the key, or ours does not know its; -EPROTO: the other end does not speak
- * TLS */
+ * TLS; -ECONNRESET: it closes the connection without a word */
 int weir_tls_handshake(struct weir_tls *tls, bool *write);
 /** weir_tls_recvmsg() - as recvmsg(): as much as there is */
 ssize_t weir_tls_recvmsg(struct weir_tls *tls, struct msghdr *message);

@@ -106,20 +106,65 @@ static int use_session(SSL *ssl, const EVP_MD *hash, const unsigned char **id, s
 	return 1;
 }
 
+static const char *suite_of(const struct weir_tls_psk *psk)
+{
+	return psk->bytes == 48 ? "TLS_AES_256_GCM_SHA384" : "TLS_AES_128_GCM_SHA256";
+}
+
+static bool is_known(struct weir_tls *tls, const unsigned char *id, size_t bytes)
+{
+	char identity[WEIR_TLS_IDENTITY_BYTES];
+
+	if (bytes >= sizeof(identity))
+		return false;
+	memcpy(identity, id, bytes);
+	identity[bytes] = '\0';
+	return strlen(identity) == bytes && tls->find(tls->of, identity, &tls->psk);
+}
+
 static int find_session(SSL *ssl, const unsigned char *id, size_t bytes, SSL_SESSION **out)
 {
 	struct weir_tls *tls = SSL_get_app_data(ssl);
-	char identity[WEIR_TLS_IDENTITY_BYTES];
 
-	*out = NULL;
-	if (bytes < sizeof(identity)) {
-		memcpy(identity, id, bytes);
-		identity[bytes] = '\0';
-		if (strlen(identity) == bytes && tls->find(tls->of, identity, &tls->psk))
-			*out = session_of(ssl, &tls->psk);
-	}
+	*out = is_known(tls, id, bytes) ? session_of(ssl, &tls->psk) : NULL;
 	tls->unknown = !*out;
 	return 1;
+}
+
+/* The first identity of a pre_shared_key extension that is known (RFC 8446, section 4.2.11). */
+static bool find_first(struct weir_tls *tls, const unsigned char *extension, size_t bytes)
+{
+	const unsigned char *at = extension + 2, *end = extension + bytes;
+
+	while (end - at >= 2) { /* the identity's length, itself, and an age of four bytes */
+		size_t length = (size_t)at[0] << 8 | at[1];
+
+		at += 2;
+		if ((size_t)(end - at) < length + 4)
+			return false;
+		if (is_known(tls, at, length))
+			return true;
+		at += length + 4;
+	}
+	return false;
+}
+
+/* OpenSSL chooses a suite before it looks for keys, and drops a key of another hash. A host that offers both
+ * hashes may prefer the one that its key is not of (GnuTLS, so Linux's tlshd): the key decides. */
+static int choose_suite(SSL *ssl, int *alert, void *argument)
+{
+	struct weir_tls *tls = SSL_get_app_data(ssl);
+	const unsigned char *extension;
+	size_t bytes, listed;
+
+	(void)alert;
+	(void)argument;
+	if (SSL_client_hello_get0_ext(ssl, TLSEXT_TYPE_psk, &extension, &bytes) && bytes >= 2) {
+		listed = 2 + ((size_t)extension[0] << 8 | extension[1]);
+		if (find_first(tls, extension, listed < bytes ? listed : bytes))
+			SSL_set_ciphersuites(ssl, suite_of(&tls->psk));
+	}
+	return SSL_CLIENT_HELLO_SUCCESS;
 }
 
 /* ---- contexts ---- */
@@ -136,6 +181,7 @@ static SSL_CTX *make_context(const SSL_METHOD *side)
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_psk_use_session_callback(context, use_session);
 	SSL_CTX_set_psk_find_session_callback(context, find_session);
+	SSL_CTX_set_client_hello_cb(context, choose_suite, NULL);
 	return context;
 }
 
@@ -187,8 +233,7 @@ struct weir_tls *weir_tls_client(int socket, const struct weir_tls_psk *psk)
 		return NULL;
 	tls->psk = *psk;
 	/* Of this hash alone: with another one the key could not be offered. */
-	SSL_set_ciphersuites(tls->ssl,
-			     psk->bytes == 48 ? "TLS_AES_256_GCM_SHA384" : "TLS_AES_128_GCM_SHA256");
+	SSL_set_ciphersuites(tls->ssl, suite_of(psk));
 	return tls;
 }
 
@@ -241,7 +286,9 @@ int weir_tls_handshake(struct weir_tls *tls, bool *write)
 		*write = error == SSL_ERROR_WANT_WRITE;
 		return -EAGAIN;
 	}
-	return tls->unknown || is_refusal(ERR_peek_error()) ? -EACCES : -EPROTO;
+	if (tls->unknown || is_refusal(ERR_peek_error()))
+		return -EACCES;
+	return tls->ended || error == SSL_ERROR_SYSCALL ? -ECONNRESET : -EPROTO;
 }
 
 /* -1 with errno, or 0: the other end has closed it. */

@@ -404,7 +404,7 @@ static void whatever_cannot_be_opened_says_why(void **state)
 		{ "ic=pfv", "", "is no NVMe/TCP controller" },
 		{ "ic=dgst", "", "is no NVMe/TCP controller" },
 		{ "ic=maxh2c", "", "is no NVMe/TCP controller" },
-		{ "ic=short", "", "does not answer as NVMe/TCP" },
+		{ "ic=short", "", "if it wants TLS, give tls_psk=" },
 		{ "deaf", "connect_ms=100", "does not answer as NVMe/TCP" },
 		{ "refuse=0x4181:queue=0", "", "no controller left" },
 		{ "refuse=0x4006:queue=2", "", "Create I/O Submission Queue" },

@@ -281,6 +281,50 @@ static void bytes_that_are_no_tls(void **state)
 	end(&both);
 }
 
+/* As Linux's target does where nobody does its handshakes. */
+static void an_end_instead_of_an_answer(void **state)
+{
+	static const char text[] = "NVMeTLSkey-1:01:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh+KfiaR:";
+	struct both both;
+	bool write;
+
+	(void)state;
+	if (!weir_chap_available())
+		skip();
+	served = psk_of(text, HOSTNQN);
+	begin(&both, &served);
+	assert_int_equal(weir_tls_handshake(both.client, &write), -EAGAIN);
+	shutdown(both.sockets[1], SHUT_WR);
+	assert_int_equal(weir_tls_handshake(both.client, &write), -ECONNRESET);
+	end(&both);
+}
+
+/* The identities of test/psk.c of libnvme, which puts keys into Linux's keyring. */
+static void identities_are_those_of_libnvme(void **state)
+{
+	static const struct {
+		const char *text, *identity;
+	} known[] = {
+		{ "NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:",
+		  "NVMe1R01 nqn.psk-test-host nqn.psk-test-subsys "
+		  "iSbjiStwJ/1TrTvDlt2fjFmzvsytOJelidNnA+X5lEU=" },
+		{ "NVMeTLSkey-1:02:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwP/w0S89ELi3W2LxIcLXVsDn8kXZQ==:",
+		  "NVMe1R02 nqn.psk-test-host nqn.psk-test-subsys "
+		  "QhW2+Rp6RzHlNtCslyRxMnwJ11tKKhz8JCAQpQ+XUD8f9td1VeH5h53yz2wKJG1a" },
+	};
+	struct weir_tls_psk psk;
+	struct weir_tls_key key;
+
+	(void)state;
+	if (!weir_chap_available())
+		skip();
+	for (unsigned i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		assert_int_equal(weir_tls_key_parse(known[i].text, &key), 0);
+		assert_true(weir_tls_derive(&key, "nqn.psk-test-host", "nqn.psk-test-subsys", &psk));
+		assert_string_equal(psk.identity, known[i].identity);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +334,8 @@ int main(void)
 		cmocka_unit_test(bytes_arrive),
 		cmocka_unit_test(keys_that_differ),
 		cmocka_unit_test(bytes_that_are_no_tls),
+		cmocka_unit_test(an_end_instead_of_an_answer),
+		cmocka_unit_test(identities_are_those_of_libnvme),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
