@@ -201,26 +201,31 @@ static void lose(struct nvmf *nvmf)
 	say_lost(nvmf, wait_ms);
 }
 
-static void say_lost_other(const struct nvmf *nvmf, unsigned host, uint64_t wait_ms)
+static void say_lost_other(const struct nvmf *nvmf, unsigned host, const char *why, uint64_t wait_ms)
 {
 	char text[WEIR_ADDRESS_BYTES + 16], when[80] = "";
 
 	if (wait_ms)
 		snprintf(when, sizeof(when), " in %llu ms, since it may still carry out writes",
 			 (unsigned long long)wait_ms);
-	weir_report("storage \"%s\": path %s is lost; its commands go by the others%s", nvmf->uri,
-		    weir_address_text(&nvmf->keys.hosts.address[host], text), when);
+	weir_report("storage \"%s\": path %s is lost: %s; its commands go by the others%s", nvmf->uri,
+		    weir_address_text(&nvmf->keys.hosts.address[host], text), why, when);
 }
 
 /* Another path that carried commands is lost: those without an answer go by the rest. */
 static void lose_other(struct nvmf *nvmf, unsigned host, uint64_t now)
 {
-	bool silent = nvmf_multipath_end(nvmf, host) == NVMF_SILENT;
-	uint64_t wait_ms = silent && holds_writes(nvmf) ? nvmf->keys.keep_alive_ms : 0;
+	const struct nvmf *io = nvmf_multipath_io(nvmf, host);
+	char why[NVMF_REASON_BYTES];
+	bool silent;
+	uint64_t wait_ms;
 
+	snprintf(why, sizeof(why), "%s", io->lost ? io->reason : "its admin queue's connection ended");
+	silent = nvmf_multipath_end(nvmf, host) == NVMF_SILENT;
+	wait_ms = silent && holds_writes(nvmf) ? nvmf->keys.keep_alive_ms : 0;
 	nvmf_path_set(nvmf, host, NVMF_PATH_LOST);
 	nvmf_hold_until(nvmf, now + wait_ms * MS);
-	say_lost_other(nvmf, host, wait_ms);
+	say_lost_other(nvmf, host, silent ? "no answer to Keep Alive" : why, wait_ms);
 }
 
 static void give_up(struct nvmf *nvmf)
