@@ -22,8 +22,8 @@
  *   - recovered ADDRESS: u64[4]: late, aborted, queues, resets
  *   - network ADDRESS: u64[WEIR_NETWORK_COUNTERS], of a storage on a network alone: connections open now,
  *     reconnects, bytes received, bytes sent, commands sent again, data digests that were wrong, moves from
- * path to path, the path in use, how many paths, and the state of each: enum NVME_ANA_, 0 (not known) or
- *     WEIR_NETWORK_PATH_LOST
+ * path to path, the path in use, how many paths, the state of each: enum NVME_ANA_, 0 (not known) or
+ *     WEIR_NETWORK_PATH_LOST, and the I/O commands that each carried
  *   - facts BLOCK PULL SERVICE WAIT ANSWER: bytes, 0|1, 0|1, ms, ms
  * - cache LINES LINE BYTES: struct weir_lines, bytes of a line, of all
  * - target ADDRESS COUNT STRIDE: instead of a device's storages and caches: a target of COUNT server threads;
@@ -38,14 +38,14 @@
 #include <stdint.h>
 
 /** WEIR_PUBLISH_LAYOUT - changes whenever a line above, or struct weir_tracker_seen, changes its meaning */
-#define WEIR_PUBLISH_LAYOUT 3
+#define WEIR_PUBLISH_LAYOUT 4
 
 enum {
 	WEIR_TARGET_COUNTERS = 9,
 	WEIR_NETWORK_PATHS = 8,
 	WEIR_NETWORK_PATH_LOST = 0x10,
 	WEIR_NETWORK_SCALARS = 9,
-	WEIR_NETWORK_COUNTERS = WEIR_NETWORK_SCALARS + WEIR_NETWORK_PATHS,
+	WEIR_NETWORK_COUNTERS = WEIR_NETWORK_SCALARS + 2 * WEIR_NETWORK_PATHS,
 	WEIR_PUBLISH_FOLDERS = 4,
 	WEIR_PUBLISH_PATH = 192,
 };

@@ -137,7 +137,7 @@ seen "docs/hardware.md has every key" "$pid" "$documented"
 # Its file, as other versions, other processes and a broken disk might have left it.
 file=$folder/$pid-1 saved=$work/saved
 cp "$file" "$saved"
-sed 's/^abi .*/abi 1/' "$saved" >"$file"; text "another version" 7 'runs another version of weir: ABI 1 and layout 3' dump "$pid"
+sed 's/^abi .*/abi 1/' "$saved" >"$file"; text "another version" 7 'runs another version of weir: ABI 1 and layout 4' dump "$pid"
 text "is listed" 0 'another version of weir' list
 sed 's/^weir-context .*/weir-context 9/' "$saved" >"$file"; text "another layout" 7 'and layout 9, this weir-stat knows' dump "$pid"
 head -c 150 "$saved" >"$file"; text "half a file" 6 'is damaged' dump "$pid"

@@ -50,8 +50,10 @@ static void begin(struct nvmf_queue *queue, struct iovec *segments)
 							    .bytes = (u32)segments[i].iov_len,
 							    .cid = (u16)i,
 							    .way = read ? NVMF_TO_HOST : NVMF_TO_CONTROLLER,
+							    .carrier = queue,
 							    .state = NVMF_SENT };
 		queue->inflight++;
+		queue->carried++;
 		queue->cq_free--;
 	}
 }

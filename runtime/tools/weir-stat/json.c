@@ -138,17 +138,21 @@ static json_t *network_json(const struct snapshot_storage *snapshot)
 	static const char *const names[] = { "connections", "reconnects",    "bytes_received", "bytes_sent",
 					     "resent",      "digest_errors", "moves",          "path" };
 	const uint64_t *values = snapshot->network, *paths = values + WEIR_NETWORK_SCALARS;
-	json_t *object, *list;
+	json_t *object, *list, *carried;
 
 	if (!snapshot->network_read)
 		return json_null();
 	object = json_object();
 	list = json_array();
+	carried = json_array();
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		json_object_set_new(object, names[i], number(values[i]));
-	for (size_t i = 0; i < values[WEIR_NETWORK_SCALARS - 1] && i < WEIR_NETWORK_PATHS; i++)
+	for (size_t i = 0; i < values[WEIR_NETWORK_SCALARS - 1] && i < WEIR_NETWORK_PATHS; i++) {
 		json_array_append_new(list, path_state(paths[i]));
+		json_array_append_new(carried, number(paths[WEIR_NETWORK_PATHS + i]));
+	}
 	json_object_set_new(object, "paths", list);
+	json_object_set_new(object, "path_commands", carried);
 	return object;
 }
 

@@ -3,8 +3,8 @@
  * association.c: a host and a controller, from Connect to the last connection's end.
  *
  * Owns: fabrics commands; what becomes of commands when a connection is lost. One lost connection ends the
- * association: all are closed, and a new association sends what lanes still wait for again. Base 2.0,
- * sections 3.1.3, 3.5.2, 6.
+ * association: all are closed, and a new association, or other paths, send what lanes still wait for again.
+ * Base 2.0, sections 3.1.3, 3.5.2, 6.
  *
  * Sending again is safe because nothing new is taken from rings before all of it is answered: whatever a
  * command wrote before the loss it writes again, with no acknowledged write of this host in between. A
@@ -17,7 +17,7 @@
 #include <time.h>
 
 #include "../../backend/error.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum {
 	COMMAND_MS = 5000,
@@ -301,17 +301,19 @@ int nvmf_shutdown(struct nvmf *nvmf, uint32_t cc)
 /* Requests of lanes wait for the next association; what was answered ends as that says. */
 static void hold(struct nvmf_queue *queue)
 {
-	nvmf_connection_close(queue);
-	for (u32 i = 0; i < queue->size && queue->requests; i++) {
-		struct nvmf_request *request = &queue->requests[i];
+	const struct nvmf_queue *home = nvmf_home(queue);
 
-		if (request->state != NVMF_SENT)
+	nvmf_connection_close(queue);
+	for (u32 i = 0; i < home->size && home->requests; i++) {
+		struct nvmf_request *request = &home->requests[i];
+
+		if (request->state != NVMF_SENT || request->carrier != queue)
 			continue;
 		if (request->answered) {
 			request->sending = 1;
 			nvmf_request_sent(queue, request);
 		} else {
-			request->state = NVMF_HELD;
+			nvmf_request_hold(request);
 		}
 	}
 }
@@ -323,25 +325,57 @@ void nvmf_dissociate(struct nvmf *nvmf)
 	nvmf->associated = false;
 }
 
+/* Nothing new is taken before it is answered. */
+static void note_resent(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	if (!request->resent && queue->id)
+		queue->nvmf->resent_open++;
+	request->resent = queue->id != 0;
+}
+
+static void try_again(struct nvmf *nvmf, u64 when_ns)
+{
+	nvmf->rerouted = true;
+	nvmf->retry_ns = when_ns;
+}
+
 static void send_queue_again(struct nvmf_queue *queue)
 {
 	for (u32 i = 0; i < queue->size && queue->requests; i++) {
 		struct nvmf_request *request = &queue->requests[i];
+		struct nvmf_queue *carrier;
 
 		if (request->state != NVMF_HELD)
 			continue;
-		nvmf_request_send(queue, request);
-		if (!request->resent && queue->id)
-			queue->nvmf->resent_open++;
-		request->resent = queue->id != 0;
+		note_resent(queue, request);
+		carrier = nvmf_carrier(queue);
+		if (!carrier) {
+			try_again(queue->nvmf, nvmf_now_ns());
+			continue;
+		}
+		nvmf_carry(carrier, request);
 		count_u64(&queue->nvmf->counters.resent, 1);
 	}
 }
 
+void nvmf_hold_until(struct nvmf *nvmf, u64 ns)
+{
+	for (u32 i = 1; i < nvmf->queue_count; i++)
+		for (u32 j = 0; j < nvmf->queues[i].size && nvmf->queues[i].requests; j++)
+			if (nvmf->queues[i].requests[j].state == NVMF_HELD)
+				note_resent(&nvmf->queues[i], &nvmf->queues[i].requests[j]);
+	nvmf->hold_ns = ns > nvmf->hold_ns ? ns : nvmf->hold_ns;
+	try_again(nvmf, nvmf->hold_ns);
+}
+
 void nvmf_send_again(struct nvmf *nvmf)
 {
-	for (u32 i = 0; i < nvmf->queue_count; i++)
+	bool held = nvmf_now_ns() < nvmf->hold_ns;
+
+	for (u32 i = 0; i < (held ? 1 : nvmf->queue_count); i++)
 		send_queue_again(&nvmf->queues[i]);
+	if (held)
+		try_again(nvmf, nvmf->hold_ns);
 }
 
 static int admin_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, void *data, const char *what)

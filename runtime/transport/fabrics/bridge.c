@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../../backend/error.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum {
 	HOST_BEHAVIOR_BYTES = 512,
@@ -99,6 +99,8 @@ static u32 create_sq(struct nvmf *nvmf, const struct nvme_sqe *sqe)
 	nvmf_ring_open(queue, sqe->prp1, (u64)(uintptr_t)queue->cq, size);
 	status = connect_queue(queue);
 	queue->has_sq = !status;
+	if (!status)
+		nvmf_multipath_connect(nvmf, queue->id);
 	return status;
 }
 
@@ -118,6 +120,16 @@ static void flush(struct nvmf_queue *queue)
 	nvmf->wrote = false;
 }
 
+/* Nobody waits for its answer any more. */
+static void drop(struct nvmf *nvmf, struct nvmf_request *request)
+{
+	if (request->state == NVMF_SENT)
+		nvmf_request_hold(request);
+	nvmf->resent_open -= request->resent;
+	request->resent = false;
+	request->state = NVMF_FREE;
+}
+
 static u32 delete_sq(struct nvmf *nvmf, const struct nvme_sqe *sqe)
 {
 	struct nvmf_queue *queue = queue_of(nvmf, sqe);
@@ -126,10 +138,9 @@ static u32 delete_sq(struct nvmf *nvmf, const struct nvme_sqe *sqe)
 		return refuse(NVME_STATUS_INVALID_QID);
 	flush(queue);
 	nvmf_connection_close(queue);
-	for (u32 i = 0; i < queue->size && queue->requests; i++) {
-		nvmf->resent_open -= queue->requests[i].resent; /* nobody waits for its answer any more */
-		queue->requests[i].resent = false;
-	}
+	nvmf_multipath_disconnect(nvmf, queue->id);
+	for (u32 i = 0; i < queue->size && queue->requests; i++)
+		drop(nvmf, &queue->requests[i]);
 	queue->has_sq = false;
 	queue->inflight = 0;
 	return NVME_STATUS_SUCCESS;
@@ -180,7 +191,7 @@ static void forward(struct nvmf_queue *admin, const struct nvme_sqe *sqe)
 		return;
 	}
 	admin->inflight++;
-	nvmf_request_send(admin, request);
+	nvmf_carry(admin, request);
 }
 
 void nvmf_bridge_begin(struct nvmf_queue *admin, const struct nvme_sqe *sqe)
@@ -224,6 +235,7 @@ void nvmf_note_controller(struct nvmf *nvmf, u8 *identify)
 	controller->kas = (u16)word(identify, NVME_ID_CTRL_KAS, 2);
 	controller->oaes = word(identify, OAES_BYTE, 4);
 	controller->has_ana = identify[NVME_ID_CTRL_CMIC] & NVME_CMIC_ANA;
+	controller->mdts = identify[MDTS_BYTE];
 	controller->capsule_data = 0;
 	if (!icdoff && capsule > NVME_CAPSULE_COMMAND_BYTES &&
 	    (word(identify, NVME_ID_CTRL_SGLS, 4) & NVME_SGLS_OFFSET))

@@ -16,14 +16,15 @@
 #include <unistd.h>
 
 #include "../../backend/error.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum { STEP_MS = 20, PDA_UNIT = 4 };
 
 void nvmf_connection_note(struct nvmf_queue *queue, bool open)
 {
 	if (queue->connection.open != open)
-		count_u64(&queue->nvmf->counters.connections, open ? 1 : (u64)-1);
+		/* Of a path's queues its thread counts, too. */
+		(void)fetch_add_relaxed_u64(&nvmf_storage(queue)->counters.connections, open ? 1 : (u64)-1);
 	queue->connection.open = open;
 	for (u32 i = 0; i < NVMF_INTERNAL && !open; i++)
 		queue->internal[i].state = NVMF_FREE;

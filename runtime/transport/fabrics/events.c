@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "../../backend/error.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum {
 	COMMAND_MS = 5000,

@@ -15,7 +15,7 @@
 #include "../../backend/error.h"
 #include "../../backend/posted.h"
 #include "../../base/timeout.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum {
 	ADMIN_DOORBELLS = 2,
@@ -69,6 +69,9 @@ static void forget(struct nvmf_queue *queue)
 static void reset(struct nvmf *nvmf, u32 falls)
 {
 	nvmf_dissociate(nvmf);
+	for (unsigned i = 0; i < nvmf->keys.hosts.count; i++)
+		if (nvmf_multipath_io(nvmf, i))
+			(void)nvmf_multipath_end(nvmf, i);
 	for (u32 i = 0; i < nvmf->queue_count; i++) {
 		forget(&nvmf->queues[i]);
 		store_relaxed_u32(&nvmf->doorbells[2 * i], 0); /* relaxed: fabrics.R2 orders it */
@@ -76,7 +79,7 @@ static void reset(struct nvmf *nvmf, u32 falls)
 	}
 	nvmf->enabled = nvmf->lost = nvmf->moving = nvmf->rerouted = nvmf->events_due = false;
 	nvmf->event = 0;
-	nvmf->lost_ns = nvmf->silent_ns = 0;
+	nvmf->lost_ns = nvmf->silent_ns = nvmf->hold_ns = 0;
 	nvmf->resent_open = 0;
 	nvmf->falls_done = falls;
 	publish(nvmf, 0);
@@ -198,6 +201,33 @@ static void lose(struct nvmf *nvmf)
 	say_lost(nvmf, wait_ms);
 }
 
+static void say_lost_other(const struct nvmf *nvmf, unsigned host, const char *why, uint64_t wait_ms)
+{
+	char text[WEIR_ADDRESS_BYTES + 16], when[80] = "";
+
+	if (wait_ms)
+		snprintf(when, sizeof(when), " in %llu ms, since it may still carry out writes",
+			 (unsigned long long)wait_ms);
+	weir_report("storage \"%s\": path %s is lost: %s; its commands go by the others%s", nvmf->uri,
+		    weir_address_text(&nvmf->keys.hosts.address[host], text), why, when);
+}
+
+/* Another path that carried commands is lost: those without an answer go by the rest. */
+static void lose_other(struct nvmf *nvmf, unsigned host, uint64_t now)
+{
+	const struct nvmf *io = nvmf_multipath_io(nvmf, host);
+	char why[NVMF_REASON_BYTES];
+	bool silent;
+	uint64_t wait_ms;
+
+	snprintf(why, sizeof(why), "%s", io->lost ? io->reason : "its admin queue's connection ended");
+	silent = nvmf_multipath_end(nvmf, host) == NVMF_SILENT;
+	wait_ms = silent && holds_writes(nvmf) ? nvmf->keys.keep_alive_ms : 0;
+	nvmf_path_set(nvmf, host, NVMF_PATH_LOST);
+	nvmf_hold_until(nvmf, now + wait_ms * MS);
+	say_lost_other(nvmf, host, silent ? "no answer to Keep Alive" : why, wait_ms);
+}
+
 static void give_up(struct nvmf *nvmf)
 {
 	weir_report("storage \"%s\": not connected again within %llu s, and given up: %s", nvmf->uri,
@@ -267,7 +297,7 @@ static bool any_sent(const struct nvmf *nvmf)
 		const struct nvmf_queue *queue = &nvmf->queues[i];
 
 		for (u32 j = 0; j < queue->size && queue->requests; j++)
-			if (queue->requests[j].state == NVMF_SENT)
+			if (queue->requests[j].state == NVMF_SENT && queue->requests[j].carrier == queue)
 				return true;
 	}
 	return false;
@@ -319,6 +349,9 @@ static bool care(struct nvmf *nvmf)
 	keep_alive(nvmf, now);
 	if (nvmf->associated && !nvmf->lost && (nvmf->events_due || nvmf->event))
 		hear(nvmf);
+	for (unsigned i = 0; i < nvmf->keys.hosts.count; i++)
+		if (nvmf_multipath_lost(nvmf, i))
+			lose_other(nvmf, i, now);
 	if (nvmf->lost)
 		lose(nvmf);
 	else if (nvmf->associated)

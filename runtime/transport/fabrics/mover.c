@@ -19,7 +19,7 @@
 #include "../../backend/error.h"
 #include "../../backend/posted.h"
 #include "../../base/idle.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum {
 	EVENTS = 64,
@@ -29,6 +29,7 @@ enum {
 	WOKEN_NAP_NS = 100000000, /* but where whoever rings wakes it */
 	PASSED_BY_NS = 1000000,   /* but where a storage's keeper was at work: its doorbells were not seen */
 	QUEUE_BITS = 16,          /* of an event's number: the queue; above them the storage */
+	PATH_SHIFT = 11,          /* in these: at which other path */
 	MS = 1000000,
 };
 
@@ -126,11 +127,30 @@ int nvmf_watch(struct nvmf_queue *queue, int file, uint32_t events)
 	struct epoll_event event = { .events = events | EPOLLET, .data.ptr = queue };
 
 	if (nvmf->mover)
-		event.data.u64 = nvmf->serial << QUEUE_BITS | queue->id;
+		event.data.u64 = nvmf->serial << QUEUE_BITS | nvmf->number << PATH_SHIFT | queue->id;
 	if (epoll_ctl(nvmf->mover ? nvmf->mover->epoll : nvmf->epoll, EPOLL_CTL_ADD, file, &event) == 0)
 		return 0;
 	return weir_fail(errno, "storage \"%s\": cannot wait for its connections: %s", nvmf->uri,
 			 strerror(errno));
+}
+
+/* By the other paths what was given to them. */
+static bool move_others(struct nvmf *nvmf)
+{
+	bool any = false;
+
+	for (unsigned host = 0; host < nvmf->keys.hosts.count; host++) {
+		struct nvmf *io = nvmf_multipath_io(nvmf, host);
+
+		for (u32 i = 1; io && i < io->queue_count && !io->lost; i++) {
+			if (!io->queues[i].connection.open)
+				continue;
+			take_events(&io->queues[i]);
+			any = nvmf_send(&io->queues[i]) || any;
+			any = nvmf_receive(&io->queues[i]) || any;
+		}
+	}
+	return any;
 }
 
 bool nvmf_move(struct nvmf *nvmf, bool admin)
@@ -148,7 +168,7 @@ bool nvmf_move(struct nvmf *nvmf, bool admin)
 		any = nvmf_send(queue) || any;
 		any = nvmf_receive(queue) || any;
 	}
-	return any;
+	return move_others(nvmf) || any;
 }
 
 static u32 under_way(const struct nvmf *nvmf)
@@ -171,7 +191,8 @@ struct round {
 /* @any: something has come of it, so that there may be more for its keeper to do than before. */
 static bool wants_keeper(const struct nvmf *nvmf, bool any)
 {
-	return nvmf->lost || (any && (nvmf->event || nvmf->events_due || nvmf->moving || nvmf->rerouted));
+	return nvmf->lost || nvmf_multipath_any_lost(nvmf) ||
+	       (any && (nvmf->event || nvmf->events_due || nvmf->moving || nvmf->rerouted));
 }
 
 static void move_one(struct nvmf *nvmf, struct round *round)
@@ -184,7 +205,7 @@ static void move_one(struct nvmf *nvmf, struct round *round)
 			nvmf_keeper_wake(nvmf);
 		return;
 	}
-	if (nvmf->enabled && nvmf->associated) {
+	if (nvmf->enabled && (nvmf->associated || nvmf_multipath_any(nvmf))) {
 		any = nvmf_move(nvmf, false);
 		round->any = round->any || any;
 		round->busy = round->busy || (!any && !nvmf->woken && under_way(nvmf));
@@ -211,13 +232,24 @@ static struct nvmf *find(const struct nvmf_mover *mover, u64 serial)
 	return nvmf;
 }
 
+/* At another path: who has its queues may not be a mover. */
+static struct nvmf_queue *queue_of(struct nvmf *nvmf, u32 place)
+{
+	u32 number = place >> PATH_SHIFT;
+	struct nvmf *of = number ? nvmf->paths[number - 1].io : nvmf;
+
+	if (number && !nvmf_multipath_io(nvmf, number - 1))
+		nvmf_keeper_wake(of);
+	return &of->queues[place & ((1u << PATH_SHIFT) - 1)];
+}
+
 /* Of a storage that has left: nothing. */
 static void note_event(struct nvmf_mover *mover, const struct epoll_event *event)
 {
 	struct nvmf *nvmf = find(mover, event->data.u64 >> QUEUE_BITS);
 
 	if (nvmf)
-		(void)fetch_or_u32(&nvmf->queues[event->data.u64 & ((1u << QUEUE_BITS) - 1)].events,
+		(void)fetch_or_u32(&queue_of(nvmf, event->data.u64 & ((1u << QUEUE_BITS) - 1))->events,
 				   event->events);
 	else if (!event->data.u64)
 		weir_sleeper_drain(&mover->wake);

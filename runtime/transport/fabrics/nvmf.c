@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../../backend/error.h"
+#include "paths.h"
 
 void nvmf_free(struct nvmf *nvmf)
 {

@@ -70,6 +70,7 @@ struct addrinfo;
  * @cid: as lanes, and the wire, have it
  * @way: enum nvmf_way
  * @state: enum nvmf_state
+ * @carrier: whose connection it was sent by last: its ring's queue, or that one's at another path
  * @sending: PDUs of it in line or in a batch
  * @answered: @cqe came; it ends when nothing of it is being sent
  * @corrupt: a data digest was wrong
@@ -79,6 +80,7 @@ struct addrinfo;
  */
 struct nvmf_request {
 	struct nvme_sqe sqe;
+	struct nvmf_queue *carrier;
 	struct iovec *segments;
 	struct iovec own;
 	u32 segment_count;
@@ -181,6 +183,7 @@ struct nvmf_connection {
 
 /**
  * struct nvmf_queue - a queue pair: rings of lanes at one end, a connection at the other
+ * @home: whose rings its connection carries commands of, at another path; NULL: its own
  * @sq, @cq: rings in host memory
  * @sq_bytes, @cq_bytes: of them
  * @size: entries of each
@@ -191,13 +194,15 @@ struct nvmf_connection {
  * @segments: theirs
  * @internal: the host's own
  * @inflight: requests that are not free, internal ones not counted
- * @most: how many there may be
+ * @carried: those that its connection has, whatever ring they are of
+ * @most: how many those may be
  * @has_cq, @has_sq: created
  * @lost: a ring left the DMA map
  * @events: what epoll said of its connection, and nobody has taken
  */
 struct nvmf_queue {
 	struct nvmf *nvmf;
+	struct nvmf_queue *home;
 	u32 id;
 	const unsigned char *sq;
 	struct nvme_cqe *cq;
@@ -212,6 +217,7 @@ struct nvmf_queue {
 	struct iovec *segments;
 	struct nvmf_request internal[NVMF_INTERNAL];
 	u32 inflight;
+	u32 carried;
 	u32 most;
 	bool has_cq;
 	bool has_sq;
@@ -245,11 +251,15 @@ struct nvmf_counters {
 	struct shared_u64 moves; /* from one path to another */
 	struct shared_u64 path;  /* the one in use */
 	struct shared_u64 path_count;
-	struct shared_u64 paths[WEIR_ADDRESS_MOST]; /* states; each is written by its path's thread, and by
-						       the keeper */
+	struct shared_u64 paths[WEIR_ADDRESS_MOST];   /* states; each is written by its path's thread, and by
+							 the keeper */
+	struct shared_u64 carried[WEIR_ADDRESS_MOST]; /* I/O commands that were sent by each */
 };
 
 WEIR_ASSERT_SIZE(struct nvmf_counters, WEIR_NETWORK_COUNTERS * sizeof(u64));
+
+/** enum nvmf_policy - which paths carry commands, of those in the best ANA state */
+enum nvmf_policy { NVMF_FAILOVER, NVMF_ROUND_ROBIN, NVMF_QUEUE_DEPTH };
 
 /** struct nvmf_keys - from the URI */
 struct nvmf_keys {
@@ -261,6 +271,7 @@ struct nvmf_keys {
 	struct weir_tls_key tls_key;               /* without bytes: no TLS */
 	bool header_digest;
 	bool data_digest;
+	unsigned policy; /* enum nvmf_policy */
 	uint64_t ctrl_loss_ms;
 	uint64_t keep_alive_ms;
 	uint64_t connect_ms;
@@ -277,6 +288,7 @@ struct nvmf_controller {
 	u16 kas;
 	u32 oaes;
 	bool has_ana;
+	u8 mdts; /* as the controller has it */
 	u32 nsid;
 	u64 blocks;
 	u32 block_log2;
@@ -320,6 +332,11 @@ struct nvmf {
 	u64 refused_ns[WEIR_ADDRESS_MOST]; /* of a host that was connected to and could not be used: until
 					      when it is behind all others */
 	struct nvmf_path *paths;           /* NULL: there is one */
+	struct nvmf *storage; /* NULL: itself; else these are I/O queues at one of its other paths */
+	u32 number;           /* then: which one, from 1 on */
+	u32 under_way;        /* I/O commands that the controller has */
+	unsigned last_host;   /* by which the last one went */
+	u64 hold_ns;          /* what is held is not sent before: a silent controller may have it */
 	u32 falls_done;
 	u64 lost_ns;  /* when; 0: it is not lost */
 	u64 again_ns; /* when to connect next */
@@ -456,6 +473,8 @@ bool nvmf_take(struct nvmf_queue *queue);
 struct nvmf_request *nvmf_request_of(struct nvmf_queue *queue, u16 cid);
 /** nvmf_request_send() - put a request in line, as a capsule; from its beginning */
 void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request);
+/** nvmf_request_hold() - one that was sent: its carrier does not have it any more */
+void nvmf_request_hold(struct nvmf_request *request);
 /** nvmf_request_end() - a response came: end it now, or when nothing of it is being sent */
 void nvmf_request_end(struct nvmf_queue *queue, struct nvmf_request *request, const struct nvme_cqe *cqe);
 /** nvmf_request_sent() - one of its PDUs left */
@@ -530,7 +549,9 @@ int nvmf_property_get(struct nvmf *nvmf, u32 offset, bool wide, u64 *value);
 
 /** nvmf_check_namespace() - is it still what lanes know? 0, or a negative errno with a sentence */
 int nvmf_check_namespace(struct nvmf *nvmf);
-/** nvmf_send_again() - what is held */
+/** nvmf_hold_until() - what is held is sent again at @ns, and nothing new before it is answered */
+void nvmf_hold_until(struct nvmf *nvmf, u64 ns);
+/** nvmf_send_again() - what is held, by any path that has room */
 void nvmf_send_again(struct nvmf *nvmf);
 
 /* events.c */
@@ -546,26 +567,6 @@ int nvmf_events_take(struct nvmf *nvmf, u32 nsid, u32 *state);
 /** nvmf_read_ana() - the state of @nsid (0: the best) by the ANA log; 0 or a negative errno with a sentence
  */
 int nvmf_read_ana(struct nvmf *nvmf, u32 nsid, u32 *state);
-
-/* paths.c */
-
-/** nvmf_paths_start() - a thread for each host, if there are several; 0 or a negative errno with a sentence
- */
-int nvmf_paths_start(struct nvmf *nvmf);
-void nvmf_paths_stop(struct nvmf *nvmf);
-/** nvmf_path_rank() - of a state: the smaller, the better */
-unsigned nvmf_path_rank(u32 state);
-void nvmf_path_set(struct nvmf *nvmf, unsigned host, u32 state);
-u32 nvmf_path_state(const struct nvmf *nvmf, unsigned host);
-/** nvmf_path_refuse() - the host of the association cannot be used now: another one first, for a while */
-void nvmf_path_refuse(struct nvmf *nvmf);
-/** nvmf_path_order() - hosts, the best first, from the one in use on; how many */
-unsigned nvmf_path_order(const struct nvmf *nvmf, unsigned order[WEIR_ADDRESS_MOST]);
-/** nvmf_path_is_better() - than the one in use: another */
-bool nvmf_path_is_better(const struct nvmf *nvmf);
-/** nvmf_path_ask() - connect @probe, which has one host, and read its state; 0 or a negative errno with a
- * sentence */
-int nvmf_path_ask(struct nvmf *probe, u32 nsid, u32 *state);
 
 /* keeper.c */
 

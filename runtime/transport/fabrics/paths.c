@@ -14,25 +14,15 @@
 
 #include "../../backend/error.h"
 #include "discover.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum {
 	FIRST_PAUSE_MS = 100,
 	MOST_PAUSE_MS = 2000,
 	DEFAULT_PERIOD_MS = 2500, /* without Keep Alive */
 	COMMAND_MS = 5000,
+	TEND_NS = 50000000, /* how long a state may go unseen by the thread of another path's I/O queues */
 	MS = 1000000,
-};
-
-/** struct nvmf_path - @probe: its own association with @host alone, of @nvmf's hosts; @check_ns: when next */
-struct nvmf_path {
-	struct nvmf *nvmf;
-	struct nvmf *probe;
-	unsigned host;
-	u64 check_ns;
-	u64 pause_ms;
-	pthread_t thread;
-	bool started;
 };
 
 unsigned nvmf_path_rank(u32 state)
@@ -76,6 +66,11 @@ static unsigned rank_of(const struct nvmf *nvmf, unsigned host)
 	if (nvmf->refused_ns[host] && nvmf_now_ns() < nvmf->refused_ns[host])
 		return nvmf_path_rank(NVMF_PATH_LOST);
 	return nvmf_path_rank(nvmf_path_state(nvmf, host));
+}
+
+unsigned nvmf_path_rank_now(const struct nvmf *nvmf, unsigned host)
+{
+	return rank_of(nvmf, host);
 }
 
 void nvmf_path_refuse(struct nvmf *nvmf)
@@ -165,8 +160,9 @@ static u64 period_ns(const struct nvmf *probe)
 	return (ms ? ms : 1) * MS;
 }
 
-static void lose(struct nvmf_path *path)
+static void lose(struct nvmf_path *path, int error)
 {
+	nvmf_multipath_break(path, error == -ETIMEDOUT ? NVMF_SILENT : NVMF_BROKEN);
 	nvmf_dissociate(path->probe);
 	path->probe->lost = false;
 	publish(path, NVMF_PATH_LOST);
@@ -183,7 +179,7 @@ static void begin(struct nvmf_path *path)
 	if (!error)
 		error = nvmf_events_begin(probe);
 	if (error) {
-		lose(path);
+		lose(path, error);
 		return;
 	}
 	path->pause_ms = FIRST_PAUSE_MS;
@@ -206,10 +202,17 @@ static int check(struct nvmf_path *path, u32 *state)
 	return error ? error : nvmf_read_ana(probe, nsid_of(path), state);
 }
 
+/* Until something comes, or is to be done. */
+static void wait(struct nvmf_path *path)
+{
+	u64 now = nvmf_now_ns(), ns = now < path->check_ns ? path->check_ns - now : 0;
+
+	nvmf_poll(path->probe, path->io && ns > TEND_NS ? TEND_NS : ns);
+}
+
 static void watch(struct nvmf_path *path)
 {
 	struct nvmf *probe = path->probe;
-	u64 now = nvmf_now_ns();
 	u32 state = NVMF_PATH_UNKNOWN;
 	int error = 0;
 
@@ -217,7 +220,7 @@ static void watch(struct nvmf_path *path)
 	(void)nvmf_receive(&probe->queues[0]);
 	(void)nvmf_send(&probe->queues[0]);
 	if (!probe->event && !probe->lost)
-		nvmf_poll(probe, now < path->check_ns ? path->check_ns - now : 0);
+		wait(path);
 	(void)nvmf_receive(&probe->queues[0]);
 	if (nvmf_stopping(probe))
 		return;
@@ -225,8 +228,10 @@ static void watch(struct nvmf_path *path)
 		error = nvmf_events_take(probe, nsid_of(path), &state);
 	if (!error && !probe->lost && nvmf_now_ns() >= path->check_ns)
 		error = check(path, &state);
+	if (!error && !probe->lost && !nvmf_multipath_tend(path))
+		error = -EIO;
 	if (error || probe->lost)
-		lose(path);
+		lose(path, error);
 	else if (state != NVMF_PATH_UNKNOWN)
 		publish(path, state);
 }
@@ -244,9 +249,8 @@ static void *run(void *argument)
 	return NULL;
 }
 
-static int start(struct nvmf *nvmf, unsigned host)
+static int create(struct nvmf *nvmf, unsigned host, struct nvmf_path *path)
 {
-	struct nvmf_path *path = &nvmf->paths[host];
 	struct nvmf_keys keys = nvmf->keys;
 	int error;
 
@@ -254,10 +258,16 @@ static int start(struct nvmf *nvmf, unsigned host)
 	keys.hosts = (struct weir_address_list){ .count = 1, .address = { nvmf->keys.hosts.address[host] } };
 	keys.mdts = NVME_PAGE_BYTES;
 	error = nvmf_new(nvmf->uri, &keys, 0, &path->probe);
+	if (!error && keys.policy != NVMF_FAILOVER)
+		error = nvmf_multipath_new(path, &keys);
 	explicit_bzero(&keys, sizeof(keys));
-	if (error)
-		return error;
-	error = pthread_create(&path->thread, NULL, run, path);
+	return error;
+}
+
+static int start(struct nvmf *nvmf, struct nvmf_path *path)
+{
+	int error = pthread_create(&path->thread, NULL, run, path);
+
 	if (error)
 		return weir_fail(error, "storage \"%s\": cannot start the thread of a path: %s", nvmf->uri,
 				 strerror(error));
@@ -269,15 +279,21 @@ static int start(struct nvmf *nvmf, unsigned host)
 int nvmf_paths_start(struct nvmf *nvmf)
 {
 	unsigned count = nvmf->keys.hosts.count;
+	struct nvmf_path *paths;
 	int error = 0;
 
 	if (count < 2)
 		return 0;
-	nvmf->paths = calloc(count, sizeof(*nvmf->paths));
-	if (!nvmf->paths)
+	paths = calloc(count, sizeof(*paths));
+	if (!paths)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory for %u paths", nvmf->uri, count);
 	for (unsigned i = 0; i < count && !error; i++)
-		error = start(nvmf, i);
+		error = create(nvmf, i, &paths[i]);
+	pthread_mutex_lock(&nvmf->mutex);
+	nvmf->paths = paths;
+	pthread_mutex_unlock(&nvmf->mutex);
+	for (unsigned i = 0; i < count && !error; i++)
+		error = start(nvmf, &paths[i]);
 	return error;
 }
 
@@ -291,11 +307,14 @@ void nvmf_paths_stop(struct nvmf *nvmf)
 		if (!probe)
 			continue;
 		store_relaxed_u32(&probe->registers.stop, 1); /* joining orders the rest */
+		if (nvmf->paths[i].io)
+			store_relaxed_u32(&nvmf->paths[i].io->registers.stop, 1);
 		nvmf_keeper_wake(probe);
 	}
 	for (unsigned i = 0; i < count; i++) {
 		if (nvmf->paths[i].started)
 			(void)pthread_join(nvmf->paths[i].thread, NULL);
+		nvmf_multipath_free(&nvmf->paths[i]);
 		if (nvmf->paths[i].probe)
 			nvmf_free(nvmf->paths[i].probe);
 	}

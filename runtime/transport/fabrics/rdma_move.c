@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "paths.h"
 #include "rdma_queue.h"
 
 enum { COMPLETIONS = 32, COPY_ALIGN = 4096 };
@@ -20,14 +21,14 @@ static u32 slot_of(const struct nvmf_queue *queue, const struct nvmf_request *re
 
 	return request >= queue->internal && request < queue->internal + NVMF_INTERNAL
 		       ? rings + (u32)(request - queue->internal)
-		       : (u32)(request - queue->requests);
+		       : (u32)(request - nvmf_requests(queue));
 }
 
 static struct nvmf_request *request_in(struct nvmf_queue *queue, u32 slot)
 {
 	u32 rings = queue->connection.rdma->count - NVMF_INTERNAL;
 
-	return slot >= rings ? &queue->internal[slot - rings] : &queue->requests[slot];
+	return slot >= rings ? &queue->internal[slot - rings] : &nvmf_requests(queue)[slot];
 }
 
 static int receive_at(struct nvmf_rdma_queue *rdma, u32 index)
@@ -167,7 +168,7 @@ static void end(struct nvmf_queue *queue, struct nvmf_request *request, const st
 			copy(request, slot->copy, true);
 		request->received = request->bytes;
 		if (queue->id)
-			count_u64(&queue->nvmf->counters.bytes_in, request->bytes);
+			count_u64(&nvmf_storage(queue)->counters.bytes_in, request->bytes);
 	}
 	nvmf_request_end(queue, request, cqe);
 }

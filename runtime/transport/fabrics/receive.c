@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "../../base/crc32c.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum { LEAST_DIRECT = 4096, MOST_IOVS = 64, LEAST_ROOM = 4096 };
 
@@ -144,7 +144,7 @@ static void end_data(struct nvmf_queue *queue)
 
 	request->received += reader->header.data.datal;
 	if (queue->id)
-		count_u64(&queue->nvmf->counters.bytes_in, reader->header.data.datal);
+		count_u64(&nvmf_storage(queue)->counters.bytes_in, reader->header.data.datal);
 	reader->request = NULL;
 	reader->stage = NVMF_STAGE_COMMON;
 	reader->have = 0;
@@ -200,7 +200,7 @@ static void check_digest(struct nvmf_queue *queue)
 		return;
 	reader->request->corrupt =
 		true; /* the command ends with an error that passes; the connection is good */
-	count_u64(&queue->nvmf->counters.digest_errors, 1);
+	count_u64(&nvmf_storage(queue)->counters.digest_errors, 1);
 }
 
 /* The common header is there: how long is the whole? */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../backend/error.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum { STEP_NS = 5000000 };
 
@@ -16,11 +16,14 @@ static bool is_internal(const struct nvmf_queue *queue, const struct nvmf_reques
 
 struct nvmf_request *nvmf_request_of(struct nvmf_queue *queue, u16 cid)
 {
+	const struct nvmf_queue *home = nvmf_home(queue);
 	struct nvmf_request *request = NULL;
 
-	if (queue->requests && queue->size)
-		request = &queue->requests[cid % queue->size];
-	if (request && request->state == NVMF_SENT && request->cid == cid && !request->answered)
+	/* What connects queues at another path has no part in a ring. */
+	if (home->requests && home->size && (home == queue || queue->nvmf->associated))
+		request = &home->requests[cid % home->size];
+	if (request && request->state == NVMF_SENT && request->carrier == queue && request->cid == cid &&
+	    !request->answered)
 		return request;
 	for (u32 i = 0; i < NVMF_INTERNAL; i++) {
 		request = &queue->internal[i];
@@ -30,8 +33,25 @@ struct nvmf_request *nvmf_request_of(struct nvmf_queue *queue, u16 cid)
 	return NULL;
 }
 
+/* One more of a ring that @queue's controller has, or one less. */
+static void count_carried(struct nvmf_queue *queue, bool more)
+{
+	queue->carried += more ? 1 : (u32)-1;
+	if (queue->id)
+		queue->nvmf->under_way += more ? 1 : (u32)-1;
+}
+
+void nvmf_request_hold(struct nvmf_request *request)
+{
+	count_carried(request->carrier, false);
+	request->state = NVMF_HELD;
+}
+
 void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request)
 {
+	if (!is_internal(queue, request))
+		count_carried(queue, true);
+	request->carrier = queue;
 	request->state = NVMF_SENT;
 	request->received = request->granted = 0;
 	request->sending = 0;
@@ -54,16 +74,16 @@ static u32 status_of(const struct nvmf_request *request)
 	return NVME_STATUS_SUCCESS;
 }
 
-static void note_written(struct nvmf_queue *queue, const struct nvmf_request *request)
+static void note_written(const struct nvmf_queue *home, const struct nvmf_request *request)
 {
 	u8 opcode = (u8)request->sqe.cdw0;
 
-	if (!queue->id)
+	if (!home->id)
 		return;
 	if (request->way == NVMF_TO_CONTROLLER)
-		count_u64(&queue->nvmf->counters.bytes_out, request->bytes);
+		count_u64(&home->nvmf->counters.bytes_out, request->bytes);
 	if (opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM)
-		queue->nvmf->wrote = true;
+		home->nvmf->wrote = true;
 }
 
 static void finish_internal(struct nvmf_queue *queue, struct nvmf_request *request)
@@ -97,15 +117,34 @@ static bool may_reroute(struct nvmf *nvmf)
 }
 
 /* Hold it, for another path or another time. */
-static void reroute(struct nvmf *nvmf, struct nvmf_request *request, u32 status)
+static void reroute(struct nvmf_request *request, u32 status)
 {
 	static const u32 states[] = { 0, NVME_ANA_PERSISTENT_LOSS, NVME_ANA_INACCESSIBLE, NVME_ANA_CHANGE };
+	struct nvmf *nvmf = nvmf_storage(request->carrier);
 
-	request->state = NVMF_HELD;
-	nvmf_path_set(nvmf, nvmf->host, states[status & 3]);
+	nvmf_request_hold(request);
+	nvmf_path_set(nvmf, nvmf_host_of(request->carrier), states[status & 3]);
 	if (!nvmf->rerouted)
-		nvmf->retry_ns = nvmf_now_ns() + NVMF_RETRY_NS;
+		nvmf->retry_ns = nvmf_now_ns() + (nvmf_takes_commands(request->carrier) ? 0 : NVMF_RETRY_NS);
 	nvmf->rerouted = true;
+}
+
+/* @request is of @home's ring. */
+static void complete(struct nvmf_queue *home, struct nvmf_request *request, u32 status)
+{
+	count_carried(request->carrier, false);
+	if (home->id && !status)
+		home->nvmf->rerouted_ns = 0;
+	if (!home->id && !status)
+		nvmf_bridge_end(home, request);
+	else if (!status)
+		note_written(home, request);
+	if (request->resent)
+		home->nvmf->resent_open--;
+	request->resent = false;
+	request->state = NVMF_FREE;
+	home->inflight--;
+	nvmf_ring_post(home, request->cid, request->cqe.dw3 >> 17, request->cqe.dw0, request->cqe.dw1);
 }
 
 static void finish(struct nvmf_queue *queue, struct nvmf_request *request)
@@ -113,26 +152,12 @@ static void finish(struct nvmf_queue *queue, struct nvmf_request *request)
 	u32 status = status_of(request);
 
 	request->cqe.dw3 = (request->cqe.dw3 & 0xffff) | status << 17;
-	if (is_internal(queue, request)) {
+	if (is_internal(queue, request))
 		finish_internal(queue, request);
-		return;
-	}
-	if (queue->id && is_of_path(status) && may_reroute(queue->nvmf)) {
-		reroute(queue->nvmf, request, status);
-		return;
-	}
-	if (queue->id && !status)
-		queue->nvmf->rerouted_ns = 0;
-	if (!queue->id && !status)
-		nvmf_bridge_end(queue, request);
-	else if (!status)
-		note_written(queue, request);
-	if (request->resent)
-		queue->nvmf->resent_open--;
-	request->resent = false;
-	request->state = NVMF_FREE;
-	queue->inflight--;
-	nvmf_ring_post(queue, request->cid, request->cqe.dw3 >> 17, request->cqe.dw0, request->cqe.dw1);
+	else if (queue->id && is_of_path(status) && may_reroute(nvmf_storage(queue)))
+		reroute(request, status);
+	else
+		complete(nvmf_home(queue), request, status);
 }
 
 void nvmf_request_end(struct nvmf_queue *queue, struct nvmf_request *request, const struct nvme_cqe *cqe)

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "../prp.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum { RANGE_BYTES = 16, MOST_RANGES = 256 };
 
@@ -164,7 +164,7 @@ static u32 find_data(struct nvmf_queue *queue, struct nvmf_request *request)
 	}
 }
 
-static void begin(struct nvmf_queue *queue, const struct nvme_sqe *sqe)
+static void begin(struct nvmf_queue *queue, const struct nvme_sqe *sqe, struct nvmf_queue *carrier)
 {
 	struct nvmf_request *request = nvmf_ring_take(queue, sqe);
 	u32 status;
@@ -177,26 +177,29 @@ static void begin(struct nvmf_queue *queue, const struct nvme_sqe *sqe)
 		return;
 	}
 	queue->inflight++;
-	nvmf_request_send(queue, request);
+	nvmf_carry(carrier, request);
 }
 
-static bool ready(struct nvmf_queue *queue)
+/* By which queue the next command goes; NULL: none is taken now. */
+static struct nvmf_queue *ready(struct nvmf_queue *queue)
 {
 	if (queue->head == queue->tail)
 		poll_sq(queue);
 	if (queue->cq_free <= queue->size / 2)
 		poll_cq(queue);
 	if (queue->nvmf->moving || (queue->id && queue->nvmf->resent_open))
-		return false;
-	return queue->head != queue->tail && queue->cq_free && queue->inflight < queue->most &&
-	       !queue->lost && queue->connection.open && nvmf_room(queue) > NVMF_INTERNAL;
+		return NULL;
+	if (queue->head == queue->tail || !queue->cq_free || queue->lost || !queue->connection.open)
+		return NULL;
+	return nvmf_carrier(queue);
 }
 
 unsigned nvmf_ring_fetch(struct nvmf_queue *queue)
 {
+	struct nvmf_queue *carrier;
 	unsigned count = 0;
 
-	while (queue->has_sq && count < queue->size && ready(queue)) {
+	while (queue->has_sq && count < queue->size && (carrier = ready(queue))) {
 		struct nvme_sqe sqe;
 
 		memcpy(&sqe, queue->sq + (size_t)queue->head * sizeof(sqe), sizeof(sqe));
@@ -205,7 +208,7 @@ unsigned nvmf_ring_fetch(struct nvmf_queue *queue)
 		queue->cq_free--;
 		count++;
 		if (queue->id)
-			begin(queue, &sqe);
+			begin(queue, &sqe, carrier);
 		else
 			nvmf_bridge_begin(queue, &sqe);
 	}

@@ -14,7 +14,7 @@
 #include "../../backend/error.h"
 #include "../../base/crc32c.h"
 #include "discover.h"
-#include "nvmf.h"
+#include "paths.h"
 
 enum {
 	HALT_MS = 3000,
@@ -32,7 +32,7 @@ enum {
 
 #define NVMF_KEYS                                                                                            \
 	"nsid, queues, digest, ctrl_loss_s, keep_alive_ms, connect_ms, mdts, hostnqn, hostid, ro, mover, "   \
-	"timeout_ms, retries, dhchap_secret, dhchap_ctrl_secret, tls, tls_psk"
+	"timeout_ms, retries, iopolicy, dhchap_secret, dhchap_ctrl_secret, tls, tls_psk"
 
 static struct nvmf *nvmf_of(struct weir_transport *transport)
 {
@@ -157,6 +157,7 @@ static int list_subsystems(const char *uri, const struct nvmf_keys *keys)
 
 static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct nvmf_keys *keys)
 {
+	static const char *const policies[] = { "failover", "round-robin", "queue-depth", NULL };
 	static const char *const movers[] = { "auto", "direct", "pull", NULL }; /* enum weir_mover */
 	uint64_t nsid = 0, queues = 0, ro = 0, loss = DEFAULT_CTRL_LOSS_S;
 	unsigned mover = WEIR_MOVER_AUTO;
@@ -175,6 +176,7 @@ static int take_keys(struct weir_uri *uri, struct weir_transport *base, struct n
 	    (error = weir_uri_take_bytes(uri, "mdts", LEAST_TRANSFER, MOST_TRANSFER, &keys->mdts)) != 0 ||
 	    (error = weir_uri_take_u64(uri, "ro", 0, 1, &ro)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "mover", movers, &mover)) != 0 ||
+	    (error = weir_uri_take_choice(uri, "iopolicy", policies, &keys->policy)) != 0 ||
 	    (error = take_digests(uri, keys)) != 0 || (error = take_host(uri, keys)) != 0 ||
 	    (error = take_secrets(uri, keys)) != 0 || (error = take_tls(uri, keys)) != 0 ||
 	    (error = check_wire(uri, keys)) != 0 || (error = weir_uri_finish(uri, NVMF_KEYS)) != 0)
@@ -228,6 +230,13 @@ int weir_fabrics_paths(const char *text, struct weir_path_report reports[WEIR_AD
 	return error;
 }
 
+static const char *paths_text(const struct nvmf_keys *keys)
+{
+	if (keys->hosts.count < 2)
+		return "";
+	return keys->policy == NVMF_FAILOVER ? ", the first of several paths" : ", one of several paths";
+}
+
 static void describe(struct nvmf *nvmf)
 {
 	const struct nvmf_keys *keys = &nvmf->keys;
@@ -235,8 +244,7 @@ static void describe(struct nvmf *nvmf)
 	bool any = keys->header_digest || keys->data_digest;
 
 	snprintf(nvmf->path, sizeof(nvmf->path), "%s to %.80s%s%s%s%s%s%s", nvmf->wire->name,
-		 weir_address_text(&keys->hosts.address[nvmf->host], text),
-		 keys->hosts.count > 1 ? ", the first of several paths" : "",
+		 weir_address_text(&keys->hosts.address[nvmf->host], text), paths_text(keys),
 		 keys->tls_key.bytes ? ", TLS 1.3" : "", keys->header_digest ? ", header digests" : "",
 		 keys->data_digest ? ", data digests" : "", any ? " by " : "", any ? weir_crc32c_how() : "");
 }

@@ -27,12 +27,14 @@ enum { CUTTABLE_PAIRS = 32, CUTTABLE_BYTES = 1 << 16, CUTTABLE_STEP_MS = 5 };
 enum cuttable_mode { CUTTABLE_WORKS, CUTTABLE_SILENT, CUTTABLE_CUT, CUTTABLE_ENDED };
 
 /** struct cuttable - @port: where hosts connect; @to: the target's; @mode, @is: wanted, in force: enum
- * cuttable_mode; @ends: of each pair, the host's and the target's; @bytes: carried */
+ * cuttable_mode; @late_ms: each time that the target's bytes are carried, after so long; @ends: of each pair,
+ * the host's and the target's; @bytes: carried */
 struct cuttable {
 	unsigned port;
 	unsigned to;
 	atomic_uint mode;
 	atomic_uint is;
+	atomic_uint late_ms;
 	atomic_ullong bytes;
 	int listener;
 	int ends[CUTTABLE_PAIRS][2];
@@ -95,8 +97,11 @@ static inline void cuttable_accept(struct cuttable *path)
 static inline void cuttable_carry(struct cuttable *path, int *ends, unsigned from)
 {
 	static _Thread_local char bytes[CUTTABLE_BYTES];
+	unsigned late_ms = from == 1 ? atomic_load(&path->late_ms) : 0;
 	ssize_t got = recv(ends[from], bytes, sizeof(bytes), 0);
 
+	if (late_ms)
+		poll(NULL, 0, (int)late_ms);
 	if (got <= 0 || send(ends[!from], bytes, (size_t)got, MSG_NOSIGNAL) != got)
 		cuttable_reset(ends);
 	else

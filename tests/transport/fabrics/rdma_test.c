@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -27,7 +28,8 @@
 #define HOST "hostnqn=nqn.2026-11.org.example:me&hostid=11111111-2222-3333-4444-555555555555"
 
 enum { BYTES = 1 << 20, ROUND = 64 << 10, DEPTH = 16, TRANSFER = 4096, ROUNDS = 16, QUEUE_ENTRIES = 128 };
-enum { RECONNECTS = 1 }; /* place of what a storage publishes (observe/publish.h) */
+/* Places of what a storage publishes (observe/publish.h). */
+enum { RECONNECTS = 1, CARRIED = WEIR_NETWORK_SCALARS + WEIR_NETWORK_PATHS };
 
 #define must(call)                                                                                           \
 	do {                                                                                                 \
@@ -159,6 +161,41 @@ static void a_broken_connection_comes_back(void **state)
 	assert_true(value(RECONNECTS) >= 1);
 }
 
+/* Until each of both paths has carried @more commands. */
+static void work_by_both(uint64_t more)
+{
+	uint64_t first = value(CARRIED), second = value(CARRIED + 1);
+	time_t last = time(NULL) + 30;
+
+	while (value(CARRIED) < first + more || value(CARRIED + 1) < second + more) {
+		round_trip();
+		assert_true(time(NULL) <= last);
+	}
+}
+
+/* Each has registrations of its own. */
+static void two_paths_carry_commands(void **state)
+{
+	const char *at = strrchr(weir_target_address(target, 0), ':');
+	char uri[512];
+
+	(void)state;
+	snprintf(uri, sizeof(uri),
+		 "nvmf:rdma://127.0.0.1%s,127.0.0.1%s/" NQN "?" HOST "&iopolicy=round-robin", at, at);
+	must(weir_storage_open(
+		context, uri,
+		WEIR_OPTIONS(storage, .queues = 2, .depth = DEPTH, .max_transfer_bytes = TRANSFER),
+		&storage));
+	work_by_both(100);
+	for (unsigned i = 0; i < 6; i++) {
+		fake_verbs.break_in = 3 + 5 * i;
+		while (fake_verbs.broken <= i)
+			round_trip();
+		work_by_both(10);
+	}
+	assert_int_equal(fake_verbs.bad_accesses, 0);
+}
+
 static void discovery_lists_both(void **state)
 {
 	struct weir_host_identity host = { .nqn = "nqn.2026-11.org.example:me", .id = { 1 } };
@@ -272,6 +309,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(data_moves_under_keys_made_once, serve, end),
 		cmocka_unit_test_setup_teardown(completions_may_be_late, serve, end),
 		cmocka_unit_test_setup_teardown(a_broken_connection_comes_back, serve, end),
+		cmocka_unit_test_setup_teardown(two_paths_carry_commands, serve, end),
 		cmocka_unit_test_setup_teardown(discovery_lists_both, serve, end),
 		cmocka_unit_test_setup_teardown(each_refusal_is_a_sentence, serve, end),
 	};
