@@ -288,22 +288,33 @@ static void gets_the_map_that_engines_have(void **state)
 	rig_end(&rig);
 }
 
-static void ends_when_nobody_has_the_map(void **state)
+/* @behind: the daemon's map is older than the client's. */
+static void end_without_a_map(u32 behind)
 {
 	unsigned refused = 0;
 
-	(void)state;
 	begin(2, SHORT_MS);
 	rig_new_epoch(&rig, false, true);
+	rig_daemon_behind(&rig, behind);
 	fill(data, 1, 1);
 	assert_int_equal(rig_do(&rig, WEIR_IO_WRITE, 0, 1, data), NVME_STATUS_PATH_INACCESSIBLE);
-	for (unsigned i = 0; i < RIG_ENGINES; i++)
+	for (unsigned i = 0; i < RIG_ENGINES; i++) {
 		refused += rig.engines[i].stale;
+		assert_int_equal(rig.engines[i].backward, 0);
+	}
 	assert_in_range(refused, 1, 2 * (SHORT_MS / 32 + 6)); /* tried less and less often */
 	assert_int_equal(rig_do(&rig, WEIR_IO_READ, 0, 1, data), NVME_STATUS_PATH_INACCESSIBLE);
-	rig_new_epoch(&rig, true, false);
+	for (u32 i = 0; i <= behind; i++)
+		rig_new_epoch(&rig, true, false);
 	write_value(0, 1, 1);
 	rig_end(&rig);
+}
+
+static void ends_when_nobody_has_the_map(void **state)
+{
+	(void)state;
+	end_without_a_map(0);
+	end_without_a_map(1);
 }
 
 /* Not acknowledged by those that are left, while the map says that the dead one has it, too. */

@@ -90,6 +90,8 @@ static u32 execute(struct rig_engine *engine, const struct nvme_sqe *sqe)
 	u64 slba = (u64)sqe->cdw11 << 32 | sqe->cdw10;
 	u32 count = (sqe->cdw12 & 0xffff) + 1, vba;
 
+	engine->backward += sqe->cdw15 < engine->newest;
+	engine->newest = sqe->cdw15 > engine->newest ? sqe->cdw15 : engine->newest;
 	if (sqe->cdw15 != engine->map_epoch) {
 		engine->stale++;
 		return NVME_STATUS_VOLUME_STALE_MAP;
@@ -400,6 +402,13 @@ void rig_open(struct rig *rig, bool read_only, unsigned wait_ms)
 				    &(struct volume_options){ .open = rig_channel_open, .argument = rig },
 				    &rig->medium))
 		fail_msg("%s", weir_last_error());
+}
+
+void rig_daemon_behind(struct rig *rig, u32 epochs)
+{
+	pthread_mutex_lock(&rig->lock);
+	rig->map.epoch -= epochs;
+	pthread_mutex_unlock(&rig->lock);
 }
 
 void rig_new_epoch(struct rig *rig, bool daemon, bool engines)

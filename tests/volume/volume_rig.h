@@ -40,7 +40,8 @@ struct rig_command {
 };
 
 /** struct rig_engine - @held: commands are not carried out until rig_release(); @slow: one answer a poll;
- * @faulty: its medium takes no writes; @opened: channels to it so far; @durable: changes that asked for FUA
+ * @faulty: its medium takes no writes; @opened: channels to it so far; @durable: changes that asked for FUA;
+ * @newest: map that a command came by; @backward: commands by an older one than that
  */
 struct rig_engine {
 	struct rig *rig;
@@ -58,6 +59,8 @@ struct rig_engine {
 	unsigned durable;
 	unsigned reads;
 	unsigned stale;
+	u32 newest;
+	unsigned backward;
 };
 
 /** struct rig - @map: the daemon's; @refuse_renewal, @deaf: what it does not do any more; both of @lock;
@@ -95,6 +98,8 @@ struct weir_session_keys rig_keys(const struct rig *rig);
 void rig_open(struct rig *rig, bool read_only, unsigned wait_ms);
 /** rig_new_epoch() - engines, if @engines, and the daemon have a newer map */
 void rig_new_epoch(struct rig *rig, bool daemon, bool engines);
+/** rig_daemon_behind() - the daemon's map is @epochs older than it was, as that of a daemon of yesterday */
+void rig_daemon_behind(struct rig *rig, u32 epochs);
 /** rig_release() - carry out what engine @index holds, the last first if @reverse */
 void rig_release(struct rig *rig, unsigned index, bool reverse);
 
