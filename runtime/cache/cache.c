@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Caches, the host's side: sizes, memory, counters. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,6 +157,7 @@ static void leave(struct weir_cache *cache)
 int weir_cache_shut(struct weir_cache *cache)
 {
 	bool quiet = true;
+	char lost[1024] = "";
 	int error, drained = 0;
 
 	error = cache->context->backend->ops->synchronise(cache->context->backend);
@@ -165,9 +167,12 @@ int weir_cache_shut(struct weir_cache *cache)
 		/* What was fetched ahead, or belongs to a storage that died, may be under way with its lines.
 		 */
 		quiet = !weir_inflight(cache->context, cache->words, cache->sets * sizeof(struct weir_set));
+	if (drained)
+		snprintf(lost, sizeof(lost), "%s", weir_last_error());
 	if (!error)
 		error = weir_share_destroy(cache);
-	error = drained ? drained : error;
+	if (drained) /* what is lost matters more than what was never released */
+		error = weir_fail(-drained, "%s", lost);
 	leave(cache);
 	weir_publish(cache->context);
 	release(cache, quiet);

@@ -237,3 +237,24 @@ void test_many_lanes_try_again(void **state)
 		close_rig(&rig);
 	}
 }
+
+/* Lines are lost and others never released: of both a closing cache names what is lost. */
+void test_closing_names_what_is_lost(void **state)
+{
+	static const struct test_step steps[] = { { TEST_STEP_WRITE, 1, 5, 0, WEIR_OK },
+						  { TEST_STEP_ACQUIRE, 0, 7, 0, 1 },
+						  { TEST_STEP_WAIT, 0, 0, 0, WEIR_OK },
+						  { TEST_STEP_MODIFY, 0, 0, 0, WEIR_OK } };
+	struct rig rig;
+	int synced;
+
+	(void)state;
+	open_faulty_rig(&rig, test_width(0), 64, 64, "&fault=status:op=write:code=0x80:after=1");
+	assert_int_equal(do_steps(&rig, &rig.writer, steps, 4, &synced), 0);
+	assert_int_equal(synced, 0);
+	assert_int_equal(weir_cache_destroy(rig.cache), -EIO);
+	if (!strstr(weir_last_error(), "1 lines could not be written"))
+		fail_msg("%s", weir_last_error());
+	rig.cache = NULL;
+	close_rig(&rig);
+}
