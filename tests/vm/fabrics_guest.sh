@@ -66,3 +66,34 @@ fabrics_disk() {
   done
   give_up "namespace $1 of $nqn has no block device" >&2
 }
+
+# Linux's own target serves DISK as namespace 1 of $nqn at port PORT: begin_nvmet DISK PORT
+begin_nvmet() {
+  local nvmet=/sys/kernel/config/nvmet
+  mount -t configfs none /sys/kernel/config
+  mkdir -p $nvmet/subsystems/$nqn/namespaces/1 $nvmet/ports/1
+  echo 1 >$nvmet/subsystems/$nqn/attr_allow_any_host
+  echo "$1" >$nvmet/subsystems/$nqn/namespaces/1/device_path
+  echo 1 >$nvmet/subsystems/$nqn/namespaces/1/enable
+  echo tcp >$nvmet/ports/1/addr_trtype
+  echo ipv4 >$nvmet/ports/1/addr_adrfam
+  echo 127.0.0.1 >$nvmet/ports/1/addr_traddr
+  echo "$2" >$nvmet/ports/1/addr_trsvcid
+  ln -s $nvmet/subsystems/$nqn $nvmet/ports/1/subsystems/$nqn
+}
+
+# The machine's time that was not idle, in hundredths of seconds.
+busy() {
+  awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 }' /proc/stat
+}
+
+# The middle one of a file's numbers.
+median() {
+  sort -n "$1" | sed -n "$((($(wc -l <"$1") + 1) / 2))p"
+}
+
+# fio reads 4 KiB at random from DISK for SECONDS, DEPTH at a time, into /tmp/fio: fio_reads DISK DEPTH SECONDS
+fio_reads() {
+  /weir/fio --name=fio --filename=$1 --size=16m --readonly --direct=1 --rw=randread --bs=4k --iodepth=$2 --ioengine=io_uring \
+    --norandommap --time_based --runtime=$3 --output-format=terse --terse-version=3 >/tmp/fio || give_up "fio"
+}
