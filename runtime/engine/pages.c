@@ -50,22 +50,6 @@ bool engine_page_add(struct engine_page *page, const struct engine_record *recor
 
 /* ---- records ---- */
 
-static bool apply_block(struct weir_engine *engine, u32 index, const void *data)
-{
-	struct engine_header *header;
-
-	if (index >= engine_blocks(engine) + engine->shape.tombstones)
-		return false;
-	if (engine_is_tombstone(engine, index) && !engine_reserve_tombstones(engine, index))
-		return false;
-	header = engine_header(engine, index);
-	if (header->state == ENGINE_VALID && engine_table_find(engine, header->vid, header->vba) == index)
-		engine_drop(engine, index);
-	memcpy(header, data, sizeof(*header));
-	header->state = ENGINE_DEAD; /* until it is installed */
-	return engine_install(engine, index);
-}
-
 /* Where a tombstone can be: where it was, unless another one has come to be there since; ENGINE_NONE:
  * nowhere. */
 static u32 tombstone_place(struct weir_engine *engine, u32 index)
@@ -74,6 +58,45 @@ static u32 tombstone_place(struct weir_engine *engine, u32 index)
 	    !engine_reserve_tombstones(engine, index))
 		return ENGINE_NONE;
 	return engine_state(engine, index) == ENGINE_FREE ? index : engine_take_tombstone(engine);
+}
+
+static bool is_of(const struct engine_header *header, const void *data)
+{
+	const struct engine_noted *noted = data;
+
+	return header->vid == noted->is.vid && header->vba == noted->is.vba;
+}
+
+/* Where a block comes to be that was noted at @index, which another one may have. A block cannot be another
+ * one's before the next commit, a tombstone can: a record that is older than the checkpoint does not know of
+ * it. */
+static u32 make_place(struct weir_engine *engine, u32 index, const void *data)
+{
+	const struct engine_header *header = engine_header(engine, index);
+	u32 other = ENGINE_NONE;
+
+	if (header->state != ENGINE_VALID || engine_table_find(engine, header->vid, header->vba) != index)
+		return index;
+	if (engine_is_tombstone(engine, index) && !is_of(header, data))
+		other = engine_take_tombstone(engine);
+	if (other == ENGINE_NONE)
+		engine_drop(engine, index);
+	return other == ENGINE_NONE ? index : other;
+}
+
+static bool apply_block(struct weir_engine *engine, u32 index, const void *data)
+{
+	struct engine_header *header;
+
+	if (index >= engine_blocks(engine) + engine->shape.tombstones)
+		return false;
+	if (engine_is_tombstone(engine, index) && !engine_reserve_tombstones(engine, index))
+		return false;
+	index = make_place(engine, index, data);
+	header = engine_header(engine, index);
+	memcpy(header, data, sizeof(*header));
+	header->state = ENGINE_DEAD; /* until it is installed */
+	return engine_install(engine, index);
 }
 
 static u32 restore_tombstone(struct weir_engine *engine, const struct engine_noted *noted)

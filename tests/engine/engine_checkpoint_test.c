@@ -24,6 +24,7 @@ enum {
  * @before: version of blocks as they are, which is durable; those of tombstones have one more
  * @next: block that changes next: tombstones are written, other blocks are written or, with @trims, trimmed
  * @heads: checkpoints whose head was written
+ * @late: the power fails when the journal goes on behind it, with what was noted before all that
  */
 struct scene {
 	struct weir_engine *engine;
@@ -31,6 +32,7 @@ struct scene {
 	u64 next;
 	u32 heads;
 	bool trims;
+	bool late;
 };
 
 static bool is_trimmed(u64 vba)
@@ -46,6 +48,11 @@ static u64 version_before(const struct scene *scene, u64 vba)
 static bool is_of_checkpoint(const struct engine_shape *shape, u64 block)
 {
 	return block >= shape->checkpoint && block < shape->data;
+}
+
+static bool is_of_journal(const struct engine_shape *shape, u64 block)
+{
+	return block >= shape->journal && block < shape->checkpoint;
 }
 
 static bool is_head(const struct engine_shape *shape, u64 block)
@@ -72,11 +79,13 @@ static void change(struct lossy *lossy, const struct weir_io *io)
 	struct scene *scene = lossy->argument;
 	const struct engine_shape *shape = &scene->engine->shape;
 
-	if (!is_of_checkpoint(shape, io->offset_bytes / BLOCK))
+	if (!is_of_checkpoint(shape, io->offset_bytes / BLOCK)) {
+		lossy->off = scene->heads && is_of_journal(shape, io->offset_bytes / BLOCK);
 		return;
+	}
 	if (is_head(shape, io->offset_bytes / BLOCK)) {
 		scene->heads++;
-		lossy->off = true;
+		lossy->off = !scene->late;
 		return;
 	}
 	scene->engine->started = true; /* as if the checkpoint were another thread's: polls leave it alone */
@@ -123,9 +132,9 @@ static bool is_kept(const struct scene *scene, u64 vba)
 	       direct_write(scene->engine, vba, before - 1, false) == OLD_VERSION;
 }
 
-static void lose_power_behind_checkpoint(bool trims)
+static void lose_power_behind_checkpoint(bool trims, bool late)
 {
-	struct scene scene = { .before = 2, .trims = trims };
+	struct scene scene = { .before = 2, .trims = trims, .late = late };
 	struct lossy lossy;
 	u32 lost = 0;
 
@@ -152,13 +161,21 @@ static void lose_power_behind_checkpoint(bool trims)
 static void test_written_meanwhile(void **state)
 {
 	(void)state;
-	lose_power_behind_checkpoint(false);
+	lose_power_behind_checkpoint(false, false);
 }
 
 static void test_trimmed_meanwhile(void **state)
 {
 	(void)state;
-	lose_power_behind_checkpoint(true);
+	lose_power_behind_checkpoint(true, false);
+}
+
+/* What the journal says of tombstones is older than the checkpoint: their memory is another one's there. */
+static void test_older_records(void **state)
+{
+	(void)state;
+	lose_power_behind_checkpoint(false, true);
+	lose_power_behind_checkpoint(true, true);
 }
 
 /* More blocks and tombstones than there is room for in shards as they begin. */
@@ -328,27 +345,43 @@ static void fill_tables(struct weir_engine *engine)
 		assert_true(++client < NVME_VOLUME_MOST);
 }
 
+/* An end in order, or of the power behind a flush. */
+static void end(struct weir_engine *engine, struct lossy *lossy, bool in_order)
+{
+	assert_int_equal(direct_flush(engine), 0);
+	lossy->off = !in_order;
+	direct_close(engine);
+	if (!in_order)
+		lossy_crash(lossy, NOTHING_IS_KEPT);
+}
+
+static void fill_and_end(u64 bytes, bool in_order)
+{
+	struct lossy lossy;
+	struct weir_engine *engine = direct_begin(&lossy, bytes);
+	u32 blocks = engine->shape.user_blocks, tombstones = engine->shape.tombstones;
+	u64 generation;
+
+	fill_tables(engine);
+	generation = engine->generation;
+	end(engine, &lossy, in_order);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(engine->generation, generation + 1);
+	assert_int_equal(engine->tombstone_count, tombstones);
+	assert_int_equal(direct_status(engine).used, blocks);
+	check_nothing_is_wrong(engine);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* A checkpoint has room for all of it. */
 static void test_full_tables(void **state)
 {
 	(void)state;
 	for (u64 bytes = 1 << 20; bytes <= 32 << 20; bytes *= 2) {
-		struct lossy lossy;
-		struct weir_engine *engine = direct_begin(&lossy, bytes);
-		u32 blocks = engine->shape.user_blocks, tombstones = engine->shape.tombstones;
-		u64 generation;
-
-		fill_tables(engine);
-		generation = engine->generation;
-		direct_close(engine);
-		engine = direct_open(&lossy);
-		assert_non_null(engine);
-		assert_int_equal(engine->generation, generation + 1);
-		assert_int_equal(engine->tombstone_count, tombstones);
-		assert_int_equal(direct_status(engine).used, blocks);
-		check_nothing_is_wrong(engine);
-		direct_close(engine);
-		lossy_destroy(&lossy);
+		fill_and_end(bytes, true);
+		fill_and_end(bytes, false);
 	}
 }
 
@@ -356,8 +389,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_written_meanwhile), cmocka_unit_test(test_trimmed_meanwhile),
-		cmocka_unit_test(test_grown_shards),      cmocka_unit_test(test_older_checkpoint),
-		cmocka_unit_test(test_many_shards),       cmocka_unit_test(test_full_tables),
+		cmocka_unit_test(test_older_records),     cmocka_unit_test(test_grown_shards),
+		cmocka_unit_test(test_older_checkpoint),  cmocka_unit_test(test_many_shards),
+		cmocka_unit_test(test_full_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
