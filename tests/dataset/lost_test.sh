@@ -82,7 +82,7 @@ verdict $? "after all that every sample is there"
 truncate -s 4M "$folder/disk"
 nqn=nqn.2026-01.org.example:lost
 serve() { # KEYS
-  : >"$folder/trace"
+  : >"$folder/trace" >"$folder/log" # here, since the target opens it only after this goes on
   "$target" --listen tcp://127.0.0.1:0 --subsystem "$nqn=file:$folder/disk$1" >"$folder/log" 2>&1 &
   server=$!
   until uri=$(grep -o "nvmf:tcp://[^ ;]*$nqn" "$folder/log"); do kill -0 $server || { cat "$folder/log"; exit 1; }; done

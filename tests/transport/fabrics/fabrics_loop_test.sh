@@ -62,6 +62,7 @@ output=$(timeout 60 "$fabrics" discover "127.0.0.1:$port" 2>&1)
 grep -qF "nvmf:tcp://127.0.0.1:$port/$nqn" <<<"$output" && grep -qF "$nqn.graph" <<<"$output"
 report $? 'the target is discovered' "$output"
 peer() { # peer CHANGES: a host whose discovery log changes so often while it is read
+  : >"$dir/peer"
   python3 "$(dirname "$0")/fabrics_peer.py" --nqn nqn.2014-08.org.nvmexpress.discovery --changes "$1" >"$dir/peer" 2>&1 &
   servers+=($!)
   until grep -q '^port' "$dir/peer"; do kill -0 $! || return 1; sleep 0.05; done
