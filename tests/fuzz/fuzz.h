@@ -23,8 +23,10 @@ static inline bool fuzz_take(struct fuzz *fuzz, void *to, size_t bytes)
 	size_t there = fuzz->bytes < bytes ? fuzz->bytes : bytes;
 
 	memset(to, 0, bytes);
-	memcpy(to, fuzz->data, there);
-	fuzz->data += there;
+	if (there) {
+		memcpy(to, fuzz->data, there);
+		fuzz->data += there;
+	}
 	fuzz->bytes -= there;
 	return there == bytes;
 }
