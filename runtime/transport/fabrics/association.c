@@ -473,6 +473,7 @@ static int connect_queues_again(struct nvmf *nvmf)
 int nvmf_associate_again(struct nvmf *nvmf)
 {
 	int error = nvmf_associate(nvmf);
+	bool connected = !error;
 
 	if (!error)
 		error = nvmf_enable(
@@ -485,7 +486,7 @@ int nvmf_associate_again(struct nvmf *nvmf)
 	if (!error)
 		error = nvmf_events_begin(nvmf);
 	if (error) {
-		nvmf_path_refuse(nvmf);
+		nvmf_path_refuse(nvmf, connected);
 		nvmf_dissociate(nvmf);
 		return error;
 	}

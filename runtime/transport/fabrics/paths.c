@@ -73,10 +73,11 @@ unsigned nvmf_path_rank_now(const struct nvmf *nvmf, unsigned host)
 	return rank_of(nvmf, host);
 }
 
-void nvmf_path_refuse(struct nvmf *nvmf)
+void nvmf_path_refuse(struct nvmf *nvmf, bool connected)
 {
 	nvmf_path_set(nvmf, nvmf->host, NVMF_PATH_LOST);
-	nvmf->refused_ns[nvmf->host] = nvmf_now_ns() + NVMF_REFUSED_S * (u64)1000000000;
+	if (connected)
+		nvmf->refused_ns[nvmf->host] = nvmf_now_ns() + NVMF_REFUSED_S * (u64)1000000000;
 	nvmf->host = (nvmf->host + 1) % nvmf->keys.hosts.count;
 }
 

@@ -54,8 +54,10 @@ unsigned nvmf_path_rank(u32 state);
 unsigned nvmf_path_rank_now(const struct nvmf *nvmf, unsigned host);
 void nvmf_path_set(struct nvmf *nvmf, unsigned host, u32 state);
 u32 nvmf_path_state(const struct nvmf *nvmf, unsigned host);
-/** nvmf_path_refuse() - the host of the association cannot be used now: another one first, for a while */
-void nvmf_path_refuse(struct nvmf *nvmf);
+/** nvmf_path_refuse() - the host of the association cannot be used now: another one first; for a while, if it
+ * was
+ * @connected to, since its path's thread will find nothing wrong there */
+void nvmf_path_refuse(struct nvmf *nvmf, bool connected);
 /** nvmf_path_order() - hosts, the best first, from the one in use on; how many */
 unsigned nvmf_path_order(const struct nvmf *nvmf, unsigned order[WEIR_ADDRESS_MOST]);
 /** nvmf_path_is_better() - than the one in use: another */

@@ -270,22 +270,10 @@ static void one_path_hears_events(void **state)
 /* A better path that leads to another disk of the same name is tried once, and not again and again. */
 static void a_path_to_another_disk_is_not_used(void **state)
 {
-	static const struct weir_target_namespace_options small = { .uri = "virt:512K?block=512" };
-	const struct weir_target_subsystem_options of_small = { .nqn = NQN,
-								.namespaces = &small,
-								.namespace_count = 1 };
-	const struct weir_target_options other = { .size = sizeof(other),
-						   .listen = listen_at,
-						   .listen_count = 1,
-						   .subsystems = &of_small,
-						   .subsystem_count = 1 };
 	struct weir_target *wrong;
 
 	(void)state;
-	must(weir_target_create(&other, &wrong));
-	must(weir_target_start(wrong));
-	cuttable_end(&paths[1]);
-	cuttable_start(&paths[1], (unsigned)atoi(strrchr(weir_target_address(wrong, 0), ':') + 1));
+	wrong = serve_smaller();
 	weir_target_set_ana(target, 0, NVME_ANA_NON_OPTIMIZED);
 	cuttable_set(&paths[1], CUTTABLE_CUT); /* until it is open */
 	open_paths("&keep_alive_ms=2000");     /* states are found again every second */

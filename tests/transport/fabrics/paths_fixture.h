@@ -168,4 +168,25 @@ static bool printed(FILE *file, const char *words, int before)
 	return found_it;
 }
 
+/* Another target at path 1, whose disk of the same name is smaller. */
+static struct weir_target *serve_smaller(void)
+{
+	static const struct weir_target_namespace_options small = { .uri = "virt:512K?block=512" };
+	const struct weir_target_subsystem_options of_small = { .nqn = NQN,
+								.namespaces = &small,
+								.namespace_count = 1 };
+	const struct weir_target_options other = { .size = sizeof(other),
+						   .listen = listen_at,
+						   .listen_count = 1,
+						   .subsystems = &of_small,
+						   .subsystem_count = 1 };
+	struct weir_target *wrong;
+
+	must(weir_target_create(&other, &wrong));
+	must(weir_target_start(wrong));
+	cuttable_end(&paths[1]);
+	cuttable_start(&paths[1], (unsigned)atoi(strrchr(weir_target_address(wrong, 0), ':') + 1));
+	return wrong;
+}
+
 #endif
