@@ -16,6 +16,7 @@
  * @pages: of a buffer at most; test_pool_hold: of each
  * @timeout_us: of weir_pool_take()
  * @held: weir_addr each: the buffer that it keeps; 0: none
+ * @given_back: what is in @held is no buffer any more
  */
 struct test_pool_args {
 	weir_addr pool;
@@ -24,6 +25,7 @@ struct test_pool_args {
 	u64 timeout_us;
 	u32 rounds;
 	u32 pages;
+	u32 given_back;
 };
 
 #endif

@@ -182,6 +182,12 @@ static void test_what_is_refused(void **state)
 		struct fixture fixture;
 
 		open_pool(&fixture, test_width(w), 16, 0, 0);
+		fixture.args.pages = 3;
+		fixture.args.timeout_us = test_patient_us(10 * 1000 * 1000);
+		launch(&fixture, "test_pool_hold");
+		launch(&fixture, "test_pool_refusals");
+		launch(&fixture, "test_pool_release");
+		fixture.args.given_back = 1;
 		launch(&fixture, "test_pool_refusals");
 		outcome = ended(&fixture);
 		assert_int_equal(outcome.got, 16);
