@@ -18,7 +18,7 @@
 #include <weir/status.h>
 
 /** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
-#define WEIR_ABI_VERSION 7
+#define WEIR_ABI_VERSION 8
 
 /* How a completion's data reached its destination. */
 enum {
@@ -111,6 +111,13 @@ struct weir_retry_record {
 
 WEIR_ASSERT_SIZE(struct weir_retry_record, 48);
 
+/* What stands between the rings of a queue pair and its controller. */
+enum {
+	WEIR_DOORBELL_BUS = 0,    /* nothing: it has registers on the bus, or shadows of them */
+	WEIR_DOORBELL_DEVICE = 1, /* nothing: it is on this device, so device scope reaches it */
+	WEIR_DOORBELL_NIC = 2,    /* a network: lanes have a NIC carry each entry (core/queue/mlx5.h) */
+};
+
 /**
  * struct weir_queue - a queue pair as lanes see it (DESIGN: the device ABI)
  *
@@ -135,8 +142,8 @@ struct weir_queue {
 	u32 path; /* WEIR_PATH_... */
 	u32 id;   /* NVMe queue identifier */
 	u16 staging_log2;
-	u16 placed;    /* 0; or, of a volume whose blocks lanes place, WEIR_QUEUE_FORWARDER or _ENGINE */
-	u32 on_device; /* not 0: its controller is on this device, so device scope reaches it */
+	u16 placed;        /* 0; or, of a volume whose blocks lanes place, WEIR_QUEUE_FORWARDER or _ENGINE */
+	u32 doorbell_kind; /* WEIR_DOORBELL_... */
 	/** dead: 0, or the weir_status that every request gets from now on, with WEIR_QUEUE_... */
 	weir_shared_u32 dead;
 	/** shadow: shadow word of sq_doorbell, cq_doorbell's as far behind it as that is; each one's EventIdx
@@ -158,7 +165,8 @@ struct weir_queue {
 	weir_shared_u64 pending __attribute__((aligned(128)));
 	/** committed: tickets below it were announced by the doorbell; combiner's own */
 	weir_shared_u64 committed;
-	weir_addr volume; /* placed: its struct weir_placed. Never changes */
+	weir_addr volume; /* placed: its struct weir_placed. Never changes, like the next one */
+	weir_addr nic;    /* WEIR_DOORBELL_NIC: its struct weir_mlx5 */
 
 	/** reap: completions consumed, times 2; plus 1 while a wave reads the ring; only ever tried */
 	weir_shared_u64 reap __attribute__((aligned(128)));

@@ -408,7 +408,7 @@ WEIR_FN u64 weir_wait_alone(WEIR_GLOBAL struct weir_disk *disk, WEIR_GLOBAL stru
 {
 	WEIR_GLOBAL struct weir_queue *queue = weir_disk_queue(disk, weir_wave());
 	u32 others = WEIR_ONLY_SERVICE || (disk->flags & (WEIR_DISK_SERVICE | WEIR_DISK_PLACED)) ||
-		     queue->staging != 0;
+		     queue->staging != 0 || queue->doorbell_kind == WEIR_DOORBELL_NIC;
 
 	for (u32 i = 0; !others && i < WEIR_ALONE_TRIES; i++) {
 		struct weir_alone alone = weir_alone_reap(queue);

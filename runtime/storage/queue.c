@@ -100,7 +100,8 @@ static void describe(const struct weir_storage *storage, uint32_t index, uint64_
 	queue->staging = storage->pull ? storage->staging[index] : 0;
 	queue->medium = storage->places ? storage->medium_memory : 0;
 	queue->staging_log2 = log2_of(max_transfer_bytes);
-	queue->on_device = storage->transport->device_controller.on;
+	queue->doorbell_kind =
+		storage->transport->device_controller.on ? WEIR_DOORBELL_DEVICE : WEIR_DOORBELL_BUS;
 	queue->id = id;
 	queue->bus_offset = storage->transport->bus_offset;
 	if (storage->transport->window) {

@@ -350,6 +350,7 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	volatile u32 *doorbells = weir_virtual_doorbells(controller);
 	u64 first = shape->iteration * shape->depth;
 	u32 size = (shape->depth - 1) << 16 | (index + 1);
+	weir_addr sq, cq;
 	struct weir_slot *slots;
 
 	queue->sq = (weir_addr)(uintptr_t)rig_allocate(shape->depth * 64, 4096);
@@ -371,7 +372,7 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 	queue->prp_entries = queue->nsid = 1;
 	queue->block_log2 = 9;
 	queue->path = shape->pull ? WEIR_PATH_PULL : WEIR_PATH_DIRECT;
-	queue->on_device = shape->on_device;
+	queue->doorbell_kind = shape->on_device ? WEIR_DOORBELL_DEVICE : WEIR_DOORBELL_BUS;
 	if (shape->pull)
 		lay_out_staging(queue);
 	queue->medium = shape->places ? (weir_addr)(uintptr_t)rig_blocks : 0;
@@ -381,13 +382,14 @@ static void lay_out_queue(struct weir_queue *queue, u32 index)
 		slots[i].sequence.value_ = (u32)(shape->iteration << 1);
 		((struct nvme_cqe *)(uintptr_t)queue->cq)[i].dw3 = 0x8000; /* no ticket of a run comes near */
 	}
+	sq = queue->sq;
+	cq = queue->cq;
+	if (shape->nic)
+		rig_lay_out_nic(queue, index);
 	watch_queue(queue, index);
+	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = cq, .cdw10 = size, .cdw11 = 1 });
 	admin((struct nvme_sqe){
-		.cdw0 = NVME_ADMIN_CREATE_CQ, .prp1 = queue->cq, .cdw10 = size, .cdw11 = 1 });
-	admin((struct nvme_sqe){ .cdw0 = NVME_ADMIN_CREATE_SQ,
-				 .prp1 = queue->sq,
-				 .cdw10 = size,
-				 .cdw11 = queue->id << 16 | 1 });
+		.cdw0 = NVME_ADMIN_CREATE_SQ, .prp1 = sq, .cdw10 = size, .cdw11 = queue->id << 16 | 1 });
 }
 
 /* The queue pairs become those of two storages. */
@@ -485,8 +487,9 @@ bool rig_poll(void)
 		something = forward_doorbells();
 	if (run.weak)
 		remember_changes(event_index, events, sizeof(events) / sizeof(*events));
-	for (u32 i = 0; run.weak && something && i < count; i++)
+	for (u32 i = 0; run.weak && something && !rig.shape.nic && i < count; i++)
 		remember_changes((u32 *)(uintptr_t)rig.queues[i].cq, (u32 *)before[i], depth * 4);
+	something |= rig_step_nics();
 	if (something) {
 		memory_wake();
 		run.hash = (run.hash ^ 977) * 1099511628211ull;

@@ -29,6 +29,7 @@ enum { RIG_FAULTS = 8 };
  * @tier: sets of lines behind the cache's; 0: it has no tier
  * @inclusive: that tier
  * @on_device: as if the controller were on the device
+ * @nic: lanes have a NIC carry what they submit, and what comes back
  * @partner: the second half of the queue pairs is a storage of its own, behind the same cache
  * @replicas: lanes place the blocks of a volume, with so many; the first queue pair is its own controller's,
  * the other three are engines'. 0: they do not
@@ -44,6 +45,7 @@ struct rig_shape {
 	bool pull;
 	bool places;
 	bool on_device;
+	bool nic;
 	bool partner;
 	bool shadow;
 	bool forwarded;

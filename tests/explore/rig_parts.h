@@ -19,6 +19,13 @@ extern u64 (*rig_blocks)[SCENARIO_BLOCK_WORDS];
 
 void rig_lay_out_cache(void);
 
+/* rig_nic.c */
+
+/* What was laid out for the controller becomes the target's; lanes get others. */
+void rig_lay_out_nic(struct weir_queue *queue, u32 index);
+/* Return: one of them did something. */
+bool rig_step_nics(void);
+
 /* rig_placed.c */
 
 struct weir_io;

@@ -82,6 +82,7 @@ void *scenario_begin(const struct scenario *scenario, u32 *waves, u32 *width)
 	shape.pull = scenario->pull != 0;
 	shape.places = scenario->pull == 2;
 	shape.on_device = scenario->on_device;
+	shape.nic = scenario->nic;
 	shape.partner = scenario->partner;
 	shape.queues = shape.partner ? 2 : shape.queues;
 	shape.shadow = scenario->shadow;

@@ -24,6 +24,7 @@ struct weir_virtual_fault;
  * @shadow: doorbells have shadows
  * @forwarded: a thread of the host rings for lanes
  * @on_device: order reaches the device only, as for a controller that is part of it
+ * @nic: a NIC carries commands and responses
  * @mode: for the kernel
  * @partner: two storages behind the cache
  * @shares: the cache has a Share Table
@@ -52,6 +53,7 @@ struct scenario {
 	bool shadow;
 	bool forwarded;
 	bool on_device;
+	bool nic;
 	bool partner;
 	bool shares;
 	u32 tier;
@@ -64,7 +66,7 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 147 };
+enum { SCENARIO_COUNT = 153 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include <weir/core/queue/mlx5.h>
+#include <weir/core/queue/nic.h>
 
 enum {
 	SEND_LOG2 = 3,
@@ -52,10 +52,10 @@ static int begin(void **state)
 	nic.mlx5 = (struct weir_mlx5){ .sends = WEIR_ADDR(nic.sends),
 				       .send_record = WEIR_ADDR(&nic.send_records[MLX5_SND_DBR]),
 				       .doorbell = WEIR_ADDR(nic.doorbell),
-				       .completions = WEIR_ADDR(nic.completions),
-				       .completion_record = WEIR_ADDR(&nic.completion_records[0]),
+				       .sent = { .entries = WEIR_ADDR(nic.completions),
+						 .record = WEIR_ADDR(&nic.completion_records[0]),
+						 .log2 = COMPLETION_LOG2 },
 				       .send_log2 = SEND_LOG2,
-				       .completion_log2 = COMPLETION_LOG2,
 				       .number = NUMBER };
 	return 0;
 }
@@ -80,43 +80,31 @@ static void a_send_has_rdma_cores_bytes(void **state)
 	}
 }
 
-static void an_inline_capsule_goes_around_the_ring(void **state)
-{
-	unsigned char capsule[WEIR_MLX5_CAPSULE_BYTES], expected[2][WEIR_MLX5_BLOCK_BYTES] = { { 0 } };
-	struct mlx5_wqe_inl_data_seg within = { htobe32(sizeof(capsule) | MLX5_INLINE_SEG) };
-
-	(void)state;
-	for (unsigned i = 0; i < sizeof(capsule); i++)
-		capsule[i] = (unsigned char)(i * 3 + 1);
-	mlx5dv_set_ctrl_seg((void *)expected[0], BLOCKS - 1, MLX5_OPCODE_SEND, 0, NUMBER, 0, 6, 0, 0);
-	memcpy(expected[0] + 16, &within, sizeof(within));
-	memcpy(expected[0] + 20, capsule, 44);
-	memcpy(expected[1], capsule + 44, 20);
-	weir_mlx5_put_inline(&nic.mlx5, BLOCKS - 1, WEIR_ADDR(capsule), 0);
-	assert_memory_equal(nic.sends[BLOCKS - 1], expected[0], WEIR_MLX5_BLOCK_BYTES);
-	assert_memory_equal(nic.sends[0], expected[1], 20);
-	assert_int_equal(nic.sends[0][20], 0xee); /* and no byte further */
-}
-
-static void a_transfer_has_rdma_cores_bytes(void **state)
+/* A keyed SGL, Base 2.0, 4.1.2; as all commands over RDMA have one, a Flush has an empty one. */
+static void data_is_named_by_a_keyed_sgl(void **state)
 {
 	static const struct {
-		uint32_t own, theirs;
-	} opcodes[] = { { WEIR_MLX5_RDMA_WRITE, MLX5_OPCODE_RDMA_WRITE },
-			{ WEIR_MLX5_RDMA_READ, MLX5_OPCODE_RDMA_READ } };
-	struct {
-		struct mlx5_wqe_ctrl_seg control;
-		struct mlx5_wqe_raddr_seg there;
-		struct mlx5_wqe_data_seg data;
-	} expected = { .there = { htobe64(0x8877665544332211), htobe32(0x01020304), 0 } };
+		uint32_t opcode, blocks;
+	} commands[] = { { NVME_OPCODE_READ, 1 }, { NVME_OPCODE_WRITE, 2048 }, { NVME_OPCODE_FLUSH, 0 } };
+	struct weir_queue queue = { .nic = WEIR_ADDR(&nic.mlx5), .block_log2 = 12 };
 
 	(void)state;
-	for (unsigned i = 0; i < 2; i++) {
-		mlx5dv_set_ctrl_seg(&expected.control, 5, (uint8_t)opcodes[i].theirs, 0, NUMBER, 0, 3, 0, 0);
-		mlx5dv_set_data_seg(&expected.data, 1 << 20, KEY, 0xfedcba9876543210);
-		weir_mlx5_put_transfer(&nic.mlx5, 5, opcodes[i].own, 0x8877665544332211, 0x01020304,
-				       0xfedcba9876543210, 1 << 20, KEY, 0);
-		assert_memory_equal(nic.sends[5], &expected, sizeof(expected));
+	nic.mlx5.data_key = KEY;
+	for (unsigned i = 0; i < 3; i++) {
+		struct nvme_sqe sqe = { .cdw0 = commands[i].opcode | 0x12340000,
+					.prp1 = 0x1122334455667788,
+					.prp2 = ~0ull };
+		struct nvme_sqe expected = sqe;
+		uint32_t bytes = commands[i].blocks << 12, key = bytes ? KEY : 0;
+		struct nvme_sgl_keyed sgl = { .address = sqe.prp1, .type = NVME_SGL_KEYED };
+
+		memcpy(sgl.bytes, &bytes, sizeof(sgl.bytes));
+		memcpy(sgl.key, &key, sizeof(sgl.key));
+		memcpy(&expected.prp1, &sgl, sizeof(sgl));
+		sqe.cdw12 = expected.cdw12 = commands[i].blocks ? (commands[i].blocks - 1) | NVME_RW_FUA : 0;
+		expected.cdw0 |= NVME_PSDT_SGL;
+		weir_nic_address(&queue, &sqe);
+		assert_memory_equal(&sqe, &expected, sizeof(sqe));
 	}
 }
 
@@ -138,7 +126,7 @@ static void complete(uint32_t kind, uint16_t index, uint32_t bytes, uint8_t synd
 /* The bytes of the message in the entry at @read. */
 static uint32_t carry_out(unsigned char *message)
 {
-	const unsigned char *entry = nic.sends[nic.read % BLOCKS], *next = nic.sends[(nic.read + 1) % BLOCKS];
+	const unsigned char *entry = nic.sends[nic.read % BLOCKS];
 	const struct mlx5_wqe_ctrl_seg *control = (const void *)entry;
 	const struct mlx5_wqe_data_seg *data = (const void *)(entry + 16);
 	uint32_t head = be32toh(control->opmod_idx_opcode), segments = be32toh(control->qpn_ds) & 0x3f;
@@ -147,14 +135,8 @@ static uint32_t carry_out(unsigned char *message)
 	assert_int_equal(head >> 8, nic.read & 0xffff);
 	assert_int_equal(head & 0xff, MLX5_OPCODE_SEND);
 	assert_int_equal(be32toh(control->qpn_ds) >> 8, NUMBER);
-	if (bytes & MLX5_INLINE_SEG) {
-		bytes &= ~MLX5_INLINE_SEG;
-		memcpy(message, entry + 20, 44);
-		memcpy(message + 44, next, 20);
-	} else {
-		assert_int_equal(be32toh(data->lkey), KEY);
-		memcpy(message, (void *)(uintptr_t)be64toh(data->addr), bytes);
-	}
+	assert_int_equal(be32toh(data->lkey), KEY);
+	memcpy(message, (void *)(uintptr_t)be64toh(data->addr), bytes);
 	if (control->fm_ce_se & MLX5_WQE_CTRL_CQ_UPDATE)
 		complete(MLX5_CQE_REQ, (uint16_t)nic.read, bytes, 0);
 	nic.read += (segments * 16 + 63) / 64;
@@ -164,35 +146,29 @@ static uint32_t carry_out(unsigned char *message)
 /* Each capsule arrives once, with its bytes, and completes once, while all indices wrap. */
 static void a_nic_carries_out_each_entry_once(void **state)
 {
-	unsigned char capsule[WEIR_MLX5_CAPSULE_BYTES], message[WEIR_MLX5_CAPSULE_BYTES];
+	unsigned char capsule[NVME_CAPSULE_COMMAND_BYTES], message[NVME_CAPSULE_COMMAND_BYTES];
 	struct weir_mlx5_completion completion;
 	uint32_t next = 0, taken = 0;
 
 	(void)state;
 	for (uint32_t i = 0; i < LAPS; i++) {
-		uint32_t at = next;
+		uint32_t at = next++;
 
 		memset(capsule, (int)(i & 0xff), sizeof(capsule));
 		memcpy(capsule, &i, sizeof(i));
-		if (i % 3) {
-			weir_mlx5_put_send(&nic.mlx5, at, WEIR_ADDR(capsule), sizeof(capsule), KEY,
-					   WEIR_MLX5_SIGNALED);
-			next += WEIR_MLX5_SEND_BLOCKS;
-		} else {
-			weir_mlx5_put_inline(&nic.mlx5, at, WEIR_ADDR(capsule), WEIR_MLX5_SIGNALED);
-			next += WEIR_MLX5_INLINE_BLOCKS;
-		}
-		assert_false(weir_mlx5_try_completion(&nic.mlx5, taken, &completion));
-		weir_mlx5_ring(&nic.mlx5, at, next);
+		weir_mlx5_put_send(&nic.mlx5, at, WEIR_ADDR(capsule), sizeof(capsule), KEY,
+				   WEIR_MLX5_SIGNALED);
+		assert_false(weir_mlx5_try_completion(&nic.mlx5.sent, taken, &completion));
+		weir_mlx5_ring(&nic.mlx5, next);
 		assert_int_equal(be32toh(nic.send_records[MLX5_SND_DBR]), next & 0xffff);
 		assert_memory_equal(nic.doorbell, nic.sends[at % BLOCKS], sizeof(nic.doorbell));
 		assert_int_equal(carry_out(message), sizeof(capsule));
 		assert_memory_equal(message, capsule, sizeof(capsule));
 		assert_int_equal(nic.read, next);
-		assert_true(weir_mlx5_try_completion(&nic.mlx5, taken, &completion));
+		assert_true(weir_mlx5_try_completion(&nic.mlx5.sent, taken, &completion));
 		assert_int_equal(completion.kind, WEIR_MLX5_SENT);
 		assert_int_equal(completion.index, at & 0xffff);
-		weir_mlx5_took(&nic.mlx5, ++taken);
+		weir_mlx5_took(&nic.mlx5.sent, ++taken);
 		assert_int_equal(be32toh(nic.completion_records[0]), taken & 0xffffff);
 	}
 	assert_int_equal(taken, nic.wrote);
@@ -203,20 +179,20 @@ static void a_nic_carries_out_each_entry_once(void **state)
 /* Several entries by one ring: the register has the last one. Completions of the lap before are no news. */
 static void a_batch_is_rung_once(void **state)
 {
-	unsigned char capsule[WEIR_MLX5_CAPSULE_BYTES] = { 1 }, message[WEIR_MLX5_CAPSULE_BYTES];
+	unsigned char capsule[NVME_CAPSULE_COMMAND_BYTES] = { 1 }, message[NVME_CAPSULE_COMMAND_BYTES];
 	struct weir_mlx5_completion completion;
 
 	(void)state;
 	for (uint32_t i = 0; i < COMPLETIONS; i++)
 		weir_mlx5_put_send(&nic.mlx5, i, WEIR_ADDR(capsule), sizeof(capsule), KEY,
 				   WEIR_MLX5_SIGNALED);
-	weir_mlx5_ring(&nic.mlx5, COMPLETIONS - 1, COMPLETIONS);
+	weir_mlx5_ring(&nic.mlx5, COMPLETIONS);
 	assert_memory_equal(nic.doorbell, nic.sends[COMPLETIONS - 1], sizeof(nic.doorbell));
 	for (uint32_t i = 0; i < COMPLETIONS; i++)
 		(void)carry_out(message);
 	for (uint32_t i = 0; i < COMPLETIONS; i++)
-		assert_true(weir_mlx5_try_completion(&nic.mlx5, i, &completion));
-	assert_false(weir_mlx5_try_completion(&nic.mlx5, COMPLETIONS, &completion));
+		assert_true(weir_mlx5_try_completion(&nic.mlx5.sent, i, &completion));
+	assert_false(weir_mlx5_try_completion(&nic.mlx5.sent, COMPLETIONS, &completion));
 }
 
 static void responses_and_failures_are_told_apart(void **state)
@@ -228,16 +204,16 @@ static void responses_and_failures_are_told_apart(void **state)
 	complete(MLX5_CQE_REQ_ERR, 4, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
 	complete(MLX5_CQE_RESP_ERR, 5, 0, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
 	complete(MLX5_CQE_RESP_SEND_INV, 6, 16, 0);
-	assert_true(weir_mlx5_try_completion(&nic.mlx5, 0, &completion));
-	assert_true(completion.kind == WEIR_MLX5_RECEIVED && completion.bytes == 16 && completion.index == 3);
+	assert_true(weir_mlx5_try_completion(&nic.mlx5.sent, 0, &completion));
+	assert_true(completion.kind == WEIR_MLX5_RECEIVED && completion.index == 3);
 	assert_int_equal(completion.syndrome, 0);
-	assert_true(weir_mlx5_try_completion(&nic.mlx5, 1, &completion));
+	assert_true(weir_mlx5_try_completion(&nic.mlx5.sent, 1, &completion));
 	assert_true(completion.kind == WEIR_MLX5_SEND_FAILED);
 	assert_int_equal(completion.syndrome, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
-	assert_true(weir_mlx5_try_completion(&nic.mlx5, 2, &completion));
+	assert_true(weir_mlx5_try_completion(&nic.mlx5.sent, 2, &completion));
 	assert_true(completion.kind == WEIR_MLX5_RECEIVE_FAILED);
 	assert_int_equal(completion.syndrome, MLX5_CQE_SYNDROME_WR_FLUSH_ERR);
-	assert_true(weir_mlx5_try_completion(&nic.mlx5, 3, &completion));
+	assert_true(weir_mlx5_try_completion(&nic.mlx5.sent, 3, &completion));
 	assert_int_equal(completion.kind, WEIR_MLX5_RECEIVED_INVALIDATED);
 }
 
@@ -245,8 +221,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_send_has_rdma_cores_bytes, begin),
-		cmocka_unit_test_setup(an_inline_capsule_goes_around_the_ring, begin),
-		cmocka_unit_test_setup(a_transfer_has_rdma_cores_bytes, begin),
+		cmocka_unit_test_setup(data_is_named_by_a_keyed_sgl, begin),
 		cmocka_unit_test_setup(a_nic_carries_out_each_entry_once, begin),
 		cmocka_unit_test_setup(a_batch_is_rung_once, begin),
 		cmocka_unit_test_setup(responses_and_failures_are_told_apart, begin),

@@ -129,7 +129,7 @@ static inline void rig_queue(struct rig *rig, uint32_t index, struct weir_contro
 		.block_log2 = 9,
 		.path = WEIR_PATH_DIRECT,
 		.id = id,
-		.on_device = 1,
+		.doorbell_kind = WEIR_DOORBELL_DEVICE,
 	};
 	weir_store_u64_relaxed_sys(&queue->tail, rig->options.first);
 	weir_store_u64_relaxed_sys(&queue->committed, rig->options.first);

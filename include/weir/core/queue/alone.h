@@ -52,7 +52,7 @@ WEIR_FN struct weir_alone weir_alone_found(u32 found, u64 word)
 WEIR_FN u32 weir_alone_announce(WEIR_GLOBAL struct weir_queue *queue, u64 ticket)
 {
 	weir_addr doorbell = queue->sq_doorbell;
-	u32 on_device = queue->on_device, mask = queue->depth - 1;
+	u32 on_device = queue->doorbell_kind == WEIR_DOORBELL_DEVICE, mask = queue->depth - 1;
 	u64 committed, tail;
 
 	/* sq.S6: pairs with sq.S7 of the last combiner. sq.S5 is not needed: whoever raises pending from 0
@@ -77,7 +77,7 @@ WEIR_FN u32 weir_alone_announce(WEIR_GLOBAL struct weir_queue *queue, u64 ticket
 /**
  * weir_alone_submit() - one lane submits a command, if it meets nobody
  * @queue: the queue
- * @request: already checked; of two pages at most, or nothing is done
+ * @request: already checked; of two pages at most and without a NIC, or nothing is done
  *
  * Return: WEIR_ALONE_NOTHING, _DONE, _FILLED or _COMBINING.
  */
@@ -98,6 +98,7 @@ WEIR_COLD struct weir_alone weir_alone_submit(WEIR_GLOBAL struct weir_queue *que
 	struct nvme_sqe sqe;
 
 	if (first != 0 || pending != 0 || dead != 0 || !room || queue->staging != 0 ||
+	    queue->doorbell_kind == WEIR_DOORBELL_NIC ||
 	    bytes > 2 * NVME_PAGE_BYTES - (request.buffer & (NVME_PAGE_BYTES - 1)))
 		return weir_alone_found(WEIR_ALONE_NOTHING, 0);
 	sqe = weir_sq_command(queue, next, request);
@@ -115,7 +116,7 @@ WEIR_COLD struct weir_alone weir_alone_submit(WEIR_GLOBAL struct weir_queue *que
 
 /**
  * weir_alone_reap() - one lane takes the one completion that has come
- * @queue: the queue, which does not pull
+ * @queue: the queue, which does not pull, and has no NIC
  *
  * Return: WEIR_ALONE_NOTHING, _DONE, or _OTHERS: an error, several completions, a quarter of the ring to tell
  * of.
@@ -126,7 +127,8 @@ WEIR_COLD struct weir_alone weir_alone_reap(WEIR_GLOBAL struct weir_queue *queue
 	u64 reap = weir_load_u64_relaxed_dev(&queue->reap), rung = weir_load_u64_relaxed_dev(&queue->rung);
 	u64 head = reap >> 1;
 	/* what never changes is loaded before the fences, which make a GPU forget it */
-	u32 id = queue->id, depth_log2 = queue->depth_log2, on_device = queue->on_device, path = queue->path;
+	u32 id = queue->id, depth_log2 = queue->depth_log2, path = queue->path;
+	u32 on_device = queue->doorbell_kind == WEIR_DOORBELL_DEVICE;
 	u32 fresh, next, dw2, dw3, sequence, kind;
 	WEIR_GLOBAL struct weir_slot *slot;
 	weir_addr target, status_word;

@@ -246,7 +246,8 @@ WEIR_FN u32 weir_cq_worth_a_poll(WEIR_GLOBAL struct weir_queue *queue, u64 head)
 	u64 rung = weir_load_u64_relaxed_dev(&queue->rung);
 	u32 dw3 = weir_load_u32_relaxed_sys((WEIR_GLOBAL weir_shared_u32 *)&weir_cq_entry(queue, head)->dw3);
 
-	return rung != head || weir_cq_fresh(queue, head, dw3);
+	return rung != head || weir_cq_fresh(queue, head, dw3) ||
+	       (queue->doorbell_kind == WEIR_DOORBELL_NIC && weir_nic_arrived(queue, head));
 }
 
 /*
@@ -330,7 +331,7 @@ WEIR_COLD u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status 
  */
 WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 {
-	u32 width = weir_popcount(lanes);
+	u32 width = weir_popcount(lanes), kind = queue->doorbell_kind; /* before the fences */
 	u32 total = 0, found = 0;
 	u64 reap = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_cq_try_lock(queue) : 0),
 	    head = reap >> 1;
@@ -345,6 +346,8 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 		weir_reconverge();
 		return (u32)weir_broadcast_u64(lanes, total);
 	}
+	if (kind == WEIR_DOORBELL_NIC) /* the same in all lanes */
+		weir_nic_receive(queue, lanes, head);
 	weir_wave_sync(lanes); /* what the elected lane acquired at cq.R0 is every lane's: no entry of an
 				  older lap */
 	for (u32 i = 0; i < WEIR_CQ_WINDOWS; i++) {

@@ -3,12 +3,12 @@
  * core/queue/reach.h: order that reaches a queue pair's controller, and no further.
  *
  * A controller on the device itself is reached at device scope; any other at system
- * scope, which costs about a microsecond each time on a GPU. Owns: that choice.
+ * scope, which costs about a microsecond each time on a GPU, or by way of a NIC. Owns: that choice.
  */
 #ifndef WEIR_CORE_REACH_H
 #define WEIR_CORE_REACH_H
 
-#include <weir/abi.h>
+#include <weir/core/queue/nic.h>
 
 /**
  * weir_event_passed() - does a controller that waits at @event want the doorbell of a move from @before to
@@ -71,9 +71,13 @@ WEIR_FN void weir_queue_ring(WEIR_GLOBAL struct weir_queue *queue, weir_addr doo
 {
 	u32 value = (u32)position & (queue->depth - 1);
 
-	if (queue->on_device) {
+	if (queue->doorbell_kind == WEIR_DOORBELL_DEVICE) {
 		/* release: doorbell.D0; the role is handed on with a release, which is doorbell.D1 */
 		weir_store_u32_release_dev(weir_at(doorbell, weir_shared_u32, 0), value);
+		return;
+	}
+	if (queue->doorbell_kind == WEIR_DOORBELL_NIC) {
+		weir_nic_ring(queue, doorbell, position);
 		return;
 	}
 	if (queue->shadow) {
@@ -88,7 +92,8 @@ WEIR_FN void weir_queue_ring(WEIR_GLOBAL struct weir_queue *queue, weir_addr doo
 /** weir_queue_load_acquire() - a word that the controller stores with release */
 WEIR_FN u32 weir_queue_load_acquire(WEIR_GLOBAL struct weir_queue *queue, WEIR_GLOBAL weir_shared_u32 *word)
 {
-	return queue->on_device ? weir_load_u32_acquire_dev(word) : weir_load_u32_acquire_sys(word);
+	return queue->doorbell_kind == WEIR_DOORBELL_DEVICE ? weir_load_u32_acquire_dev(word)
+							    : weir_load_u32_acquire_sys(word);
 }
 
 #endif

@@ -341,6 +341,8 @@ WEIR_FN u64 weir_sq_scan(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 co
  */
 WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64 first, u32 count)
 {
+	/* what never changes is loaded before the fences, which make a GPU forget it */
+	u32 kind = queue->doorbell_kind;
 	/* sq.S6: pairs with sq.S5: slots filled by whoever raised pending are seen below */
 	u64 seen = weir_broadcast_u64(lanes,
 				      weir_elected(lanes) ? weir_load_u64_acquire_dev(&queue->pending) : 0);
@@ -359,7 +361,12 @@ WEIR_FN u64 weir_sq_combine(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u64
 				  filled slot */
 	if (count == 0 || before != first || tail != after) /* the same in all lanes */
 		after = weir_sq_scan(queue, lanes, before);
-	weir_wave_sync(lanes); /* what each lane acquired at sq.S4 is the elected lane's now */
+	weir_wave_sync(lanes);           /* what each lane acquired at sq.S4 is every lane's now */
+	if (kind == WEIR_DOORBELL_NIC) { /* the same in all lanes */
+		weir_nic_put(queue, lanes, before, after);
+		weir_reconverge();
+		weir_wave_sync(lanes); /* what each lane put is there before the elected lane's mlx5.D0 */
+	}
 	if (weir_elected(lanes)) {
 		if (after != before) {
 			weir_store_u64_relaxed_dev(&queue->committed, after);
