@@ -32,7 +32,8 @@ struct weir_file_batch;
  * @WEIR_FILE_AUTO: in options: the first of these that can be had
  * @WEIR_FILE_MODULE: the SSD reads and writes the device's memory itself, through a window that the kernel
  * module made, as far as the file is open with O_DIRECT, blocks and places are aligned, and its SSD turned
- * out to reach that memory (weir_file_route()); else as one of the last two
+ * out to reach that memory (weir_file_route()); else as one of the last two. Over NFS and NVMe/TCP it is the
+ * kernel's client: a processor copies between that memory and the network's buffers, and nothing is staged
  * @WEIR_FILE_DIRECT: the host sees the memory: the file is read into its place
  * @WEIR_FILE_PULL: through pinned staging, from which lanes fetch small blocks and copy engines large ones,
  *                  while the next ones are read
@@ -162,10 +163,11 @@ struct weir_file_route {
  *
  * Where that is WEIR_FILE_MODULE, it has been tried: a buffer of the device's was filled by the device, a
  * block of a file of this file system read into it by the SSD, read back by the device, and it was what the
- * host reads there. The first request tries it, if this call has not; a file system whose SSD fails is not
- * tried again by this context, and the process's standard error has been told. Writes go the same way once
- * one was tried: what the first of them wrote of up to 64 KiB was then in the file; until that is known, as
- * where the file may not be read, or has had these very bytes, they go by staging.
+ * host reads there. @route->reason names who read it: the SSD, "the NFS client", "the NVMe/TCP host" and so
+ * on, and says where a processor copied. The first request tries it, if this call has not; a file system
+ * whose SSD fails is not tried again by this context, and the process's standard error has been told. Writes
+ * go the same way once one was tried: what the first of them wrote of up to 64 KiB was then in the file;
+ * until that is known, as where the file may not be read, or has had these very bytes, they go by staging.
  */
 WEIR_API int weir_file_route(struct weir_registration *registration, int file, struct weir_file_route *route);
 
@@ -258,8 +260,8 @@ WEIR_API int weir_file_enqueue(struct weir_context *context, void *stream, struc
  * @edges: unaligned ends of requests with O_DIRECT that went through the page cache
  * @threads: host threads that move data, the caller among them
  * @uring: not 0: by io_uring; 0: by pread() and pwrite(), since io_uring is not to be had here
- * @module_bytes: of @direct_bytes, those that SSDs moved from or to the device's own memory, by the kernel
- * module
+ * @module_bytes: of @direct_bytes, those that SSDs, or the kernel's clients of storage in a network, moved
+ * from or to the device's own memory, by the kernel module
  */
 struct weir_file_stats {
 	size_t size;

@@ -299,6 +299,7 @@ struct file_pair *file_module_pair(struct weir_files *files, int file)
 	if (!pair && (pair = calloc(1, sizeof(*pair))) != NULL) {
 		pair->block = block;
 		pair->device = block ? status.st_rdev : status.st_dev;
+		pair->driver = file_driver_of(file);
 		pair->next = module->pairs;
 		module->pairs = pair;
 	}
@@ -401,9 +402,13 @@ static int try_open_file(struct weir_files *files, int file, struct file_pair *p
 {
 	struct file_module *module = &files->module;
 	struct try_file try = { .files = files, .file = file };
-	struct file_trial trial = {
-		.known = try_known, .put = try_put, .move = try_read, .get = try_get, .of = &try
-	};
+	struct file_trial trial = { .known = try_known,
+				    .put = try_put,
+				    .move = try_read,
+				    .get = try_get,
+				    .of = &try,
+				    .driver = pair->driver.name,
+				    .copies = pair->driver.copies };
 	int error;
 
 	trial.bytes = find_data(&try);
@@ -522,7 +527,9 @@ static void try_written(struct weir_files *files, const struct file_target *targ
 				    .move = try_write,
 				    .get = try_known,
 				    .of = try,
-				    .bytes = bytes };
+				    .bytes = bytes,
+				    .driver = target->pair->driver.name,
+				    .copies = target->pair->driver.copies };
 	struct file_pair *pair = target->pair;
 	char why[MODULE_WHY];
 	int error;

@@ -38,6 +38,23 @@ struct file_pin {
 	uint64_t kept;
 };
 
+/**
+ * struct file_driver - who moves the bytes of a file
+ * @name: such as "the NFS client"; NULL: the SSD, or nobody that is known
+ * @copies: by a processor, between the device's memory and the network's buffers
+ */
+struct file_driver {
+	const char *name;
+	bool copies;
+};
+
+/**
+ * file_driver_of() - who moves the bytes of @file: the clients of network file systems, and NVMe over Fabrics
+ *
+ * Devices that are made of others (dm, md) are not looked through.
+ */
+struct file_driver file_driver_of(int file);
+
 /** enum file_pair_state - whether the SSDs of a file system reach the device's memory */
 enum file_pair_state { PAIR_UNKNOWN, PAIR_GOOD, PAIR_BAD };
 
@@ -48,6 +65,7 @@ enum file_pair_state { PAIR_UNKNOWN, PAIR_GOOD, PAIR_BAD };
  * @state: what was read
  * @written: what was written
  * @why: how @state is known
+ * @driver: who moves the bytes, if it is no SSD of this machine
  */
 struct file_pair {
 	struct file_pair *next;
@@ -56,6 +74,7 @@ struct file_pair {
 	_Atomic int state;
 	_Atomic int written;
 	char why[MODULE_WHY];
+	struct file_driver driver;
 };
 
 /**
@@ -129,6 +148,7 @@ bool file_module_took(const struct file_target *target);
  * @get: what has arrived, in another way
  * @of: given to each
  * @bytes: how many
+ * @driver: as in struct file_driver, with @copies
  */
 struct file_trial {
 	bool writes;
@@ -138,6 +158,8 @@ struct file_trial {
 	int (*get)(void *of, char *to, size_t bytes);
 	void *of;
 	size_t bytes;
+	const char *driver;
+	bool copies;
 };
 
 /**

@@ -27,6 +27,12 @@ static int failed(int error, const char *what, char why[MODULE_WHY])
 	return error;
 }
 
+/* Who moves the bytes. */
+static const char *driver_of(const struct file_trial *trial)
+{
+	return trial->driver ? trial->driver : "the SSD";
+}
+
 static void complement(char *bytes, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -49,17 +55,18 @@ static int compare(const struct file_trial *trial, const struct buffers *buffers
 		return 0;
 	if (trial->writes)
 		snprintf(why, MODULE_WHY,
-			 "of a block of %zu bytes that the SSD was asked to write from the device's memory, "
+			 "of a block of %zu bytes that %s was asked to write from the device's memory, "
 			 "the file has %zu "
 			 "wrong, the first at %zu: 0x%02x, not 0x%02x",
-			 trial->bytes, wrong, first, buffers->found[first] & 255, buffers->want[first] & 255);
+			 trial->bytes, driver_of(trial), wrong, first, buffers->found[first] & 255,
+			 buffers->want[first] & 255);
 	else
 		snprintf(why, MODULE_WHY,
-			 "of a block of %zu bytes that the SSD was asked to read into the device's memory, "
+			 "of a block of %zu bytes that %s was asked to read into the device's memory, "
 			 "the device finds %zu "
 			 "wrong, the first at %zu: 0x%02x, not 0x%02x; %zu are what was there before",
-			 trial->bytes, wrong, first, buffers->found[first] & 255, buffers->want[first] & 255,
-			 poison);
+			 trial->bytes, driver_of(trial), wrong, first, buffers->found[first] & 255,
+			 buffers->want[first] & 255, poison);
 	return -EIO;
 }
 
@@ -113,8 +120,9 @@ int file_trial_run(const struct file_trial *trial, char why[MODULE_WHY])
 	for (unsigned i = 0; i < TRIES && error == -EAGAIN; i++)
 		error = try_once(trial, &buffers, why);
 	if (!error)
-		snprintf(why, MODULE_WHY, "tried: %zu bytes that the SSD %s the device's memory arrived",
-			 trial->bytes, trial->writes ? "wrote from" : "read into");
+		snprintf(why, MODULE_WHY, "tried: %zu bytes that %s %s the device's memory arrived%s",
+			 trial->bytes, driver_of(trial), trial->writes ? "wrote from" : "read into",
+			 trial->copies ? "; a processor copied them" : "");
 	free(memory);
 	return error;
 }

@@ -24,6 +24,7 @@ enum { BYTES = 8192 };
  * @changes: times that somebody writes to the disk while it is tried
  * @fails: step that fails: 'k', 'p', 'r' or 'g'
  * @writes: it is tried from the buffer to a file
+ * @driver, @copies: as in struct file_trial
  */
 struct way {
 	char disk[BYTES];
@@ -34,6 +35,8 @@ struct way {
 	unsigned changes;
 	char fails;
 	bool writes;
+	const char *driver;
+	bool copies;
 };
 
 static int known(void *of, char *to, size_t bytes)
@@ -89,7 +92,8 @@ static struct way *make_way(void)
 /* The way is tried with the result @want, and what is said has @words; it goes. */
 static void tried(struct way *way, int want, const char *words)
 {
-	const struct file_trial trial = { way->writes, known, put, move, get, way, BYTES };
+	const struct file_trial trial = { way->writes, known, put,         move,       get,
+					  way,         BYTES, way->driver, way->copies };
 	char why[MODULE_WHY] = "";
 	int error = file_trial_run(&trial, why);
 
@@ -110,6 +114,10 @@ static void honest(void **state)
 	way = make_way();
 	way->writes = true;
 	tried(way, 0, "8192 bytes that the SSD wrote from the device's memory arrived");
+	way = make_way();
+	way->driver = "the NFS client";
+	way->copies = true;
+	tried(way, 0, "that the NFS client read into the device's memory arrived; a processor copied them");
 }
 
 /* The kernel says that all is well, and nothing was moved. */

@@ -186,7 +186,7 @@ static int move(char **argv, int flags)
 	compare(&fixture, argv[1]);
 	must(weir_file_write(fixture.memory, fixture.file, KEPT, BACK_AT, 0));
 	must(weir_file_stats(fixture.context, &stats));
-	printf("read %llu, written %llu, by the SSD itself %llu, copied %llu\n",
+	printf("read %llu, written %llu, through pages of the module %llu, copied %llu\n",
 	       (unsigned long long)stats.read_bytes, (unsigned long long)stats.written_bytes,
 	       (unsigned long long)stats.module_bytes, (unsigned long long)stats.copied_bytes);
 	check(module ? stats.module_bytes > KEPT + PART : !stats.module_bytes, "the counters say otherwise");
