@@ -33,9 +33,21 @@ int sample_close(struct weir_context *context, int code, char *error)
 	return code ? code : sample_pass(error, closed);
 }
 
+static const char *backend_of(const struct sample_device *device)
+{
+	return device->backend ? device->backend : getenv("WEIR_BACKEND");
+}
+
+bool sample_is_alone(const struct sample_device *device)
+{
+	const char *backend = backend_of(device);
+
+	return backend && strstr(backend, "memory=");
+}
+
 int sample_open(const struct sample_device *device, struct weir_context **context)
 {
-	const char *backend = device->backend ? device->backend : getenv("WEIR_BACKEND");
+	const char *backend = backend_of(device);
 
 	return weir_context_open(backend && *backend ? backend : "auto",
 				 WEIR_OPTIONS(context, .workers = device->workers,

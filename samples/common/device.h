@@ -135,6 +135,9 @@ int sample_pass(char *error, int code);
 /** sample_open() - open the device; 0 or a negative errno with weir_last_error() */
 int sample_open(const struct sample_device *device, struct weir_context **context);
 
+/** sample_is_alone() - whether one context at a time can have the device's memory: cpu:memory=FILE */
+bool sample_is_alone(const struct sample_device *device);
+
 /** sample_blocks() - blocks of SAMPLE_BLOCK_LANES for @wanted lanes, as many at most as keep the device busy
  */
 int sample_blocks(struct weir_context *context, uint64_t wanted, uint32_t *blocks);

@@ -23,31 +23,44 @@ int kvcache_pool_open(struct kvcache_pool *pool, struct weir_context *context, s
 	return sample_pass(error, code);
 }
 
-int kvcache_pool_check(struct kvcache_pool *pool, size_t count, uint64_t *bad, char *error)
+static int launch(struct kvcache_pool *pool, const char *kernel, size_t count, char *error)
 {
 	struct kvcache_check_args args = { .pool = pool->address,
 					   .blocks = pool->list_address,
 					   .count = count,
 					   .block_words = pool->block_bytes / 8,
 					   .verdict = pool->verdict };
-	uint64_t found = 0, zero = 0;
 	uint32_t grid;
-	int code = count ? weir_copy_to_device(pool->context, pool->list_address, pool->list,
-					       count * sizeof(*pool->list))
-			 : 0;
+	int code = weir_copy_to_device(pool->context, pool->list_address, pool->list,
+				       count * sizeof(*pool->list));
 
-	if (!count)
-		return 0;
-	if (!code)
-		code = weir_copy_to_device(pool->context, pool->verdict, &zero, sizeof(zero));
 	if (!code)
 		code = sample_blocks(pool->context, count * args.block_words, &grid);
 	if (!code)
-		code = sample_run(pool->context, "kvcache_check", grid, &args, sizeof(args));
-	if (!code)
-		code = weir_copy_from_device(pool->context, &found, pool->verdict, sizeof(found));
-	*bad += found;
+		code = sample_run(pool->context, kernel, grid, &args, sizeof(args));
 	return sample_pass(error, code);
+}
+
+int kvcache_pool_check(struct kvcache_pool *pool, size_t count, uint64_t *bad, char *error)
+{
+	uint64_t found = 0, zero = 0;
+	int code;
+
+	if (!count)
+		return 0;
+	code = sample_pass(error, weir_copy_to_device(pool->context, pool->verdict, &zero, sizeof(zero)));
+	if (!code)
+		code = launch(pool, "kvcache_check", count, error);
+	if (!code)
+		code = sample_pass(
+			error, weir_copy_from_device(pool->context, &found, pool->verdict, sizeof(found)));
+	*bad += found;
+	return code;
+}
+
+int kvcache_pool_fill(struct kvcache_pool *pool, size_t count, char *error)
+{
+	return count ? launch(pool, "kvcache_fill", count, error) : 0;
 }
 
 void kvcache_pool_close(struct kvcache_pool *pool)

@@ -31,6 +31,9 @@ int kvcache_pool_open(struct kvcache_pool *pool, struct weir_context *context, s
  * the wrong words */
 int kvcache_pool_check(struct kvcache_pool *pool, size_t count, uint64_t *bad, char *error);
 
+/** kvcache_pool_fill() - lanes make the first @count blocks what the file has of @list's */
+int kvcache_pool_fill(struct kvcache_pool *pool, size_t count, char *error);
+
 /** kvcache_pool_close() - the device memory goes with the context */
 void kvcache_pool_close(struct kvcache_pool *pool);
 

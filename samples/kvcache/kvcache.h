@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kvcache.h: what is in the file, and the kernel that looks whether it arrived. */
+/* kvcache.h: what is in the file, and the kernels that look whether it arrived, or make it. */
 #ifndef KVCACHE_H
 #define KVCACHE_H
 

@@ -1,8 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every byte of the loaded blocks against what the file has. */
+/* Every byte of the loaded blocks against what the file has, and blocks as the file is to have them. */
 #include <weir/port.h>
 
 #include "kvcache.h"
+
+WEIR_KERNEL(kvcache_fill, struct kvcache_check_args)
+{
+	u64 words = args->count * args->block_words;
+
+	for (u64 i = weir_thread(); i < words; i += weir_threads()) {
+		u64 block = *weir_at(args->blocks, u64, i / args->block_words);
+
+		*weir_at(args->pool, u64, i) =
+			kvcache_word(block * args->block_words + i % args->block_words);
+	}
+}
 
 WEIR_KERNEL(kvcache_check, struct kvcache_check_args)
 {

@@ -9,9 +9,11 @@
 
 #include <weir/file.h>
 
+#include "../common/mapping.h"
 #include "check.h"
 #include "kvcache.h"
 #include "plain.h"
+#include "stored.h"
 #include "trace.h"
 
 enum {
@@ -21,6 +23,9 @@ enum {
 	PIECE_BYTES = 1 << 20,
 	MOST_THREADS = PLAIN_MOST_THREADS
 };
+
+/** enum way - how blocks get to the device: weir_file_batch(); threads that read and copy; mmap() and copy */
+enum way { BY_WEIR, BY_THREADS, BY_MAPPING, WAYS };
 
 /** struct command - what the command line says, and what is open */
 struct command {
@@ -37,6 +42,9 @@ struct command {
 	uint32_t threads;
 	bool direct;
 	bool no_plain;
+	bool map;
+	bool store;
+	bool cold;
 	bool json;
 	int file;
 	uint64_t file_blocks;
@@ -46,6 +54,7 @@ struct command {
 	struct weir_registration *registration;
 	struct weir_file_io *io;
 	struct plain *plain;
+	struct sample_mapping mapping;
 	struct weir_context_info info;
 	struct weir_registration_info how;
 };
@@ -118,6 +127,18 @@ static const struct tool_option options[] = {
 	  .kind = TOOL_FLAG,
 	  .to = &command_line.no_plain,
 	  .help = "leave the plain version out" },
+	{ .name = "store",
+	  .kind = TOOL_FLAG,
+	  .to = &command_line.store,
+	  .help = "instead: blocks from device memory to FILE, which is overwritten, and fsync()" },
+	{ .name = "mmap",
+	  .kind = TOOL_FLAG,
+	  .to = &command_line.map,
+	  .help = "a third way: one thread that copies out of a mapping of FILE, or into it" },
+	{ .name = "cold",
+	  .kind = TOOL_FLAG,
+	  .to = &command_line.cold,
+	  .help = "drop FILE from the page cache before each run" },
 	{ .name = "runs",
 	  .value = "N",
 	  .kind = TOOL_U32,
@@ -138,7 +159,9 @@ static const struct tool_program program = {
 		 "a\n"
 		 "time: by weir_file_batch(), and by plain threads that read a block and copy it. Lanes look "
 		 "at\n"
-		 "every byte of every batch, outside the time that counts. Make the file with --make 4G.\n",
+		 "every byte of every batch, outside the time that counts. With --store the other way: lanes "
+		 "make\n"
+		 "the blocks, and the host compares what FILE has then. Make the file with --make 4G.\n",
 	.options = options,
 	.operand = "one file",
 	.to = &command_line.path,
@@ -146,7 +169,7 @@ static const struct tool_program program = {
 
 /** struct report - all there is to print; seconds are medians */
 struct report {
-	double weir, plain;
+	double seconds[WAYS];
 	uint64_t bad;
 	struct weir_file_stats stats;
 };
@@ -205,7 +228,8 @@ static int open_file(struct command *command, char *error)
 
 	if (code)
 		return code;
-	command->file = open(command->path, O_RDONLY | O_CLOEXEC | (command->direct ? O_DIRECT : 0));
+	command->file = open(command->path, (command->store ? O_RDWR : O_RDONLY) | O_CLOEXEC |
+						    (command->direct ? O_DIRECT : 0));
 	if (command->file < 0)
 		return sample_fail(error, -errno, "cannot open %s%s: %s", command->path,
 				   command->direct ? " with O_DIRECT" : "", strerror(errno));
@@ -251,65 +275,142 @@ static int open_device(struct command *command, char *error)
 				   : sample_fail(error, -ENOMEM, "no memory for requests");
 }
 
-static int load_batch(struct command *command, const uint64_t *blocks, size_t count, double *seconds,
+/* Blocks that are to be stored are there before the time counts; those that are loaded are looked at after
+ * it. */
+static int fill_pool(struct command *command, const uint64_t *blocks, size_t count, char *error)
+{
+	memcpy(command->pool.list, blocks, count * sizeof(*blocks));
+	return command->store ? kvcache_pool_fill(&command->pool, count, error) : 0;
+}
+
+static int check_pool(struct command *command, size_t count, uint64_t *bad, char *error)
+{
+	return command->store ? 0 : kvcache_pool_check(&command->pool, count, bad, error);
+}
+
+static int move_batch(struct command *command, const uint64_t *blocks, size_t count, double *seconds,
 		      uint64_t *bad, char *error)
 {
+	int code = fill_pool(command, blocks, count, error);
 	double begin = sample_now();
-	int code;
 
+	if (code)
+		return code;
 	for (size_t i = 0; i < count; i++)
-		command->io[i] = (struct weir_file_io){ .registration = command->registration,
-							.file = command->file,
-							.at = i * command->block_bytes,
-							.offset = blocks[i] * command->block_bytes,
-							.bytes = command->block_bytes };
+		command->io[i] =
+			(struct weir_file_io){ .registration = command->registration,
+					       .file = command->file,
+					       .operation = command->store ? WEIR_FILE_WRITE : WEIR_FILE_READ,
+					       .at = i * command->block_bytes,
+					       .offset = blocks[i] * command->block_bytes,
+					       .bytes = command->block_bytes };
 	code = weir_file_batch(command->context, command->io, count);
 	*seconds = sample_now() - begin;
-	memcpy(command->pool.list, blocks, count * sizeof(*blocks));
-	return code ? sample_pass(error, code) : kvcache_pool_check(&command->pool, count, bad, error);
+	return code ? sample_pass(error, code) : check_pool(command, count, bad, error);
+}
+
+/* One thread. The kernel reads what it copies. */
+static int copy_batch(struct command *command, const uint64_t *blocks, size_t count, double *seconds,
+		      uint64_t *bad, char *error)
+{
+	uint64_t bytes = command->block_bytes;
+	int code = fill_pool(command, blocks, count, error);
+	double begin = sample_now();
+
+	if (code)
+		return code;
+	for (size_t i = 0; i < count && !code; i++) {
+		uint64_t address = command->pool.address + i * bytes;
+		char *mapped = command->mapping.bytes + blocks[i] * bytes;
+
+		code = command->store ? weir_copy_from_device(command->context, mapped, address, bytes)
+				      : weir_copy_to_device(command->context, address, mapped, bytes);
+	}
+	*seconds = sample_now() - begin;
+	return code ? sample_pass(error, code) : check_pool(command, count, bad, error);
+}
+
+static int run_batch(struct command *command, enum way way, const uint64_t *blocks, size_t count,
+		     double *seconds, uint64_t *bad, char *error)
+{
+	if (way == BY_THREADS && command->store)
+		return plain_store(command->plain, blocks, count, seconds, error);
+	if (way == BY_THREADS)
+		return plain_load(command->plain, blocks, count, seconds, bad, error);
+	return (way == BY_MAPPING ? copy_batch : move_batch)(command, blocks, count, seconds, bad, error);
+}
+
+/* What a run needs before its first batch; the time of mapping the file counts. */
+static int begin_trace(struct command *command, enum way way, double *seconds, char *error)
+{
+	int code = command->store  ? stored_spoil(command->path, &command->trace, command->block_bytes, error)
+		   : command->cold ? sample_forget(command->file, error)
+				   : 0;
+	double begin = sample_now();
+
+	if (!code && way == BY_MAPPING)
+		code = sample_map(&command->mapping, command->file, command->store, error);
+	*seconds = sample_now() - begin;
+	return code;
+}
+
+/* Blocks that were stored are on the storage when the time ends; then the file is looked at. */
+static int end_trace(struct command *command, int code, double *seconds, uint64_t *bad, char *error)
+{
+	double begin = sample_now();
+
+	if (!code && command->store && fsync(command->file))
+		code = sample_fail(error, -errno, "fsync: %s", strerror(errno));
+	sample_unmap(&command->mapping);
+	*seconds += sample_now() - begin;
+	if (!code && command->store)
+		code = stored_check(command->path, &command->trace, command->block_bytes, bad, error);
+	return code;
 }
 
 /* The whole trace, one way. */
-static int run_trace(struct command *command, bool plain, double *seconds, uint64_t *bad, char *error)
+static int run_trace(struct command *command, enum way way, double *seconds, uint64_t *bad, char *error)
 {
-	int code = 0;
+	int code = begin_trace(command, way, seconds, error);
 
-	*seconds = 0;
 	for (size_t at = 0; at < command->trace.count && !code; at += command->batch) {
 		const uint64_t *blocks = command->trace.blocks + at;
 		size_t left = command->trace.count - at,
 		       count = left < command->batch ? left : command->batch;
 		double once = 0;
 
-		code = plain ? plain_load(command->plain, blocks, count, &once, bad, error)
-			     : load_batch(command, blocks, count, &once, bad, error);
+		code = run_batch(command, way, blocks, count, &once, bad, error);
 		*seconds += once;
 	}
-	return code;
+	return end_trace(command, code, seconds, bad, error);
+}
+
+static bool is_wanted(const struct command *command, enum way way)
+{
+	return way == BY_WEIR || (way == BY_THREADS && command->plain) || (way == BY_MAPPING && command->map);
 }
 
 static int run(struct command *command, struct report *report, char *error)
 {
-	double weir[MOST_RUNS], plain[MOST_RUNS] = { 0 }, warm;
-	int code = run_trace(command, false, &warm, &report->bad,
+	double seconds[WAYS][MOST_RUNS] = { { 0 } }, warm;
+	int code = run_trace(command, BY_WEIR, &warm, &report->bad,
 			     error); /* kernels, threads and the page cache are there then */
 
-	for (uint32_t i = 0; i < command->runs && !code; i++) {
-		code = run_trace(command, false, &weir[i], &report->bad, error);
-		if (!code && command->plain)
-			code = run_trace(command, true, &plain[i], &report->bad, error);
-	}
+	for (uint32_t i = 0; i < command->runs; i++)
+		for (enum way way = 0; way < WAYS && !code; way++)
+			if (is_wanted(command, way))
+				code = run_trace(command, way, &seconds[way][i], &report->bad, error);
 	if (code)
 		return code;
-	report->weir = sample_median(weir, command->runs);
-	report->plain = sample_median(plain, command->runs);
+	for (enum way way = 0; way < WAYS; way++)
+		report->seconds[way] = sample_median(seconds[way], command->runs);
 	report->stats.size = sizeof(report->stats);
 	code = sample_pass(error, weir_file_stats(command->context, &report->stats));
 	if (!code && report->bad)
-		code = sample_fail(
-			error, -EBADMSG,
-			"WRONG DATA: %llu words on the device are not what the file has; please report this",
-			(unsigned long long)report->bad);
+		code = sample_fail(error, -EBADMSG, "WRONG DATA: %llu words %s; please report this",
+				   (unsigned long long)report->bad,
+				   command->store ? "in the file are not what the device had"
+						  : "on the device are not what the file has");
 	return code;
 }
 
@@ -326,31 +427,43 @@ static void print_way(const struct command *command, const char *name, double se
 
 static void print_text(const struct command *command, const struct report *report)
 {
-	printf("trace     %zu blocks of %llu bytes in %zu requests, %llu at a time\n", command->trace.count,
+	const double *seconds = report->seconds;
+
+	printf("trace     %zu blocks of %llu bytes in %zu requests, %llu at a time%s\n", command->trace.count,
 	       (unsigned long long)command->block_bytes, command->trace.requests,
-	       (unsigned long long)command->batch);
+	       (unsigned long long)command->batch, command->store ? ", stored" : "");
 	printf("device    %s\nfile      %s%s, %llu blocks\n", command->info.name, command->path,
 	       command->direct ? " (O_DIRECT)" : "", (unsigned long long)command->file_blocks);
 	printf("path      %s: %s; %u threads, %s\n",
 	       weir_file_path_name((enum weir_file_path)command->how.path), command->how.reason,
 	       report->stats.threads, report->stats.uring ? "io_uring" : "no io_uring here");
-	print_way(command, "weir", report->weir);
+	print_way(command, "weir", seconds[BY_WEIR]);
 	if (command->plain) {
-		print_way(command, "plain", report->plain);
-		printf("ratio     weir is %.2f times as fast as %u threads that read and copy\n",
-		       report->plain / report->weir, command->threads);
+		print_way(command, "plain", seconds[BY_THREADS]);
+		printf("ratio     weir is %.2f times as fast as %u threads that %s\n",
+		       seconds[BY_THREADS] / seconds[BY_WEIR], command->threads,
+		       command->store ? "copy and write" : "read and copy");
 	}
-	printf("result    verified: every byte of every batch, on the device\n");
+	if (command->map) {
+		print_way(command, "mapped", seconds[BY_MAPPING]);
+		printf("ratio     weir is %.2f times as fast as one thread that copies %s a mapping\n",
+		       seconds[BY_MAPPING] / seconds[BY_WEIR], command->store ? "into" : "out of");
+	}
+	printf("result    verified: every byte of every %s\n",
+	       command->store ? "block, in the file" : "batch, on the device");
 }
 
 static void print_json(const struct command *command, const struct report *report)
 {
 	json_t *root = json_object();
+	double weir = report->seconds[BY_WEIR];
 
 	sample_set_text(root, "device", command->info.name);
 	sample_set_text(root, "path", weir_file_path_name((enum weir_file_path)command->how.path));
 	sample_set_text(root, "reason", command->how.reason);
 	sample_set_bool(root, "direct", command->direct);
+	sample_set_bool(root, "cold", command->cold);
+	sample_set_bool(root, "store", command->store);
 	sample_set_count(root, "block_bytes", command->block_bytes);
 	sample_set_count(root, "blocks", command->trace.count);
 	sample_set_count(root, "requests", command->trace.requests);
@@ -358,17 +471,21 @@ static void print_json(const struct command *command, const struct report *repor
 	sample_set_count(root, "runs", command->runs);
 	sample_set_count(root, "weir_threads", report->stats.threads);
 	sample_set_bool(root, "io_uring", report->stats.uring);
-	sample_set_real(root, "weir_seconds", report->weir);
-	sample_set_real(root, "weir_blocks_per_s", rate(command, report->weir));
-	sample_set_real(root, "weir_bytes_per_s", rate(command, report->weir) * (double)command->block_bytes);
+	sample_set_real(root, "weir_seconds", weir);
+	sample_set_real(root, "weir_blocks_per_s", rate(command, weir));
+	sample_set_real(root, "weir_bytes_per_s", rate(command, weir) * (double)command->block_bytes);
 	sample_set_count(root, "pulled_bytes", report->stats.pulled_bytes);
 	sample_set_count(root, "copied_bytes", report->stats.copied_bytes);
 	sample_set_count(root, "direct_bytes", report->stats.direct_bytes);
 	if (command->plain) {
 		sample_set_count(root, "plain_threads", command->threads);
-		sample_set_real(root, "plain_seconds", report->plain);
-		sample_set_real(root, "plain_blocks_per_s", rate(command, report->plain));
-		sample_set_real(root, "ratio", report->plain / report->weir);
+		sample_set_real(root, "plain_seconds", report->seconds[BY_THREADS]);
+		sample_set_real(root, "plain_blocks_per_s", rate(command, report->seconds[BY_THREADS]));
+		sample_set_real(root, "ratio", report->seconds[BY_THREADS] / weir);
+	}
+	if (command->map) {
+		sample_set_real(root, "mapped_seconds", report->seconds[BY_MAPPING]);
+		sample_set_real(root, "mapped_ratio", report->seconds[BY_MAPPING] / weir);
 	}
 	sample_set_bool(root, "verified", true);
 	sample_print_json(root);
@@ -396,8 +513,8 @@ static int go(struct command *command, char *error)
 	if (!code)
 		code = open_device(command, error);
 	if (!code && !command->no_plain)
-		code = plain_open(&command->device, command->threads, command->file, command->block_bytes,
-				  command->batch, &command->plain, error);
+		code = plain_open(&command->device, command->context, command->threads, command->file,
+				  command->block_bytes, command->batch, &command->plain, error);
 	if (!code)
 		code = run(command, &report, error);
 	if (!code)

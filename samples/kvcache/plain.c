@@ -17,6 +17,7 @@ struct hand {
 	struct plain *plain;
 	pthread_t thread;
 	bool started;
+	bool owns; /* the context */
 	struct weir_context *context;
 	struct kvcache_pool pool;
 	uint64_t pinned;
@@ -29,31 +30,54 @@ struct plain {
 	int file;
 	uint64_t block_bytes;
 	uint32_t threads;
+	bool stores; /* else it loads */
 	pthread_barrier_t begin, end;
 	const uint64_t *blocks; /* NULL: the end */
 	size_t count;
 	struct hand hands[];
 };
 
-/* This thread's share, side by side in its own memory. */
-static int load_share(struct hand *hand)
+static int load_block(struct hand *hand, uint64_t block, uint64_t address)
 {
 	struct plain *plain = hand->plain;
-	size_t slot = 0, me = (size_t)(hand - plain->hands);
+	ssize_t got = pread(plain->file, hand->host, plain->block_bytes, (off_t)(block * plain->block_bytes));
 
-	for (size_t i = me; i < plain->count; i += plain->threads, slot++) {
-		off_t offset = (off_t)(plain->blocks[i] * plain->block_bytes);
-		ssize_t got = pread(plain->file, hand->host, plain->block_bytes, offset);
+	if (got != (ssize_t)plain->block_bytes)
+		return sample_fail(hand->error, -EIO, "block %llu: pread gave %zd: %s",
+				   (unsigned long long)block, got,
+				   got < 0 ? strerror(errno) : "the file ended");
+	return sample_pass(hand->error,
+			   weir_copy_to_device(hand->context, address, hand->host, plain->block_bytes));
+}
 
-		if (got != (ssize_t)plain->block_bytes)
-			return sample_fail(hand->error, -EIO, "block %llu: pread gave %zd: %s",
-					   (unsigned long long)plain->blocks[i], got,
-					   got < 0 ? strerror(errno) : "the file ended");
-		if (weir_copy_to_device(hand->context, hand->pool.address + slot * plain->block_bytes,
-					hand->host, plain->block_bytes))
-			return sample_pass(hand->error, -EIO);
+static int store_block(struct hand *hand, uint64_t block, uint64_t address)
+{
+	struct plain *plain = hand->plain;
+	int code = weir_copy_from_device(hand->context, hand->host, address, plain->block_bytes);
+	ssize_t put;
+
+	if (code)
+		return sample_pass(hand->error, code);
+	put = pwrite(plain->file, hand->host, plain->block_bytes, (off_t)(block * plain->block_bytes));
+	return put == (ssize_t)plain->block_bytes
+		       ? 0
+		       : sample_fail(hand->error, -EIO, "block %llu: pwrite gave %zd: %s",
+				     (unsigned long long)block, put,
+				     put < 0 ? strerror(errno) : "there is no room");
+}
+
+/* This thread's share, side by side in its own memory. */
+static int move_share(struct hand *hand)
+{
+	struct plain *plain = hand->plain;
+	uint64_t address = hand->pool.address;
+	int code = 0;
+
+	for (size_t i = (size_t)(hand - plain->hands); i < plain->count && !code; i += plain->threads) {
+		code = (plain->stores ? store_block : load_block)(hand, plain->blocks[i], address);
+		address += plain->block_bytes;
 	}
-	return 0;
+	return code;
 }
 
 static void *hand_main(void *argument)
@@ -65,21 +89,32 @@ static void *hand_main(void *argument)
 		pthread_barrier_wait(&hand->plain->begin);
 		more = hand->plain->blocks != NULL;
 		if (more)
-			hand->code = load_share(hand);
+			hand->code = move_share(hand);
 		pthread_barrier_wait(&hand->plain->end);
 	}
 	return NULL;
 }
 
-static int open_hand(struct hand *hand, const struct sample_device *device, size_t blocks)
+static int open_context(struct hand *hand, const struct sample_device *device, struct weir_context *shared)
 {
 	struct sample_device own = *device;
-	int code;
 
+	if (sample_is_alone(device)) {
+		hand->context = shared;
+		return 0;
+	}
 	/* Of the cpu each would map thousands of stacks, together more than a process may have. */
 	own.workers = 1;
 	own.resident_lanes = HAND_LANES;
-	code = sample_pass(hand->error, sample_open(&own, &hand->context));
+	hand->owns = true;
+	return sample_pass(hand->error, sample_open(&own, &hand->context));
+}
+
+static int open_hand(struct hand *hand, const struct sample_device *device, struct weir_context *shared,
+		     size_t blocks)
+{
+	int code = open_context(hand, device, shared);
+
 	if (!code)
 		code = kvcache_pool_open(&hand->pool, hand->context, blocks, hand->plain->block_bytes,
 					 hand->error);
@@ -89,8 +124,8 @@ static int open_hand(struct hand *hand, const struct sample_device *device, size
 	return code;
 }
 
-int plain_open(const struct sample_device *device, uint32_t threads, int file, uint64_t block_bytes,
-	       size_t batch, struct plain **out, char *error)
+int plain_open(const struct sample_device *device, struct weir_context *shared, uint32_t threads, int file,
+	       uint64_t block_bytes, size_t batch, struct plain **out, char *error)
 {
 	struct plain *plain = calloc(1, sizeof(*plain) + threads * sizeof(plain->hands[0]));
 	int code = plain ? 0 : sample_fail(error, -ENOMEM, "no memory for %u threads", threads);
@@ -104,7 +139,7 @@ int plain_open(const struct sample_device *device, uint32_t threads, int file, u
 		struct hand *hand = &plain->hands[i];
 
 		hand->plain = plain;
-		code = open_hand(hand, device, batch / threads + 1);
+		code = open_hand(hand, device, shared, batch / threads + 1);
 		if (code)
 			memcpy(error, hand->error, SAMPLE_ERROR_BYTES);
 	}
@@ -129,15 +164,28 @@ static void step(struct plain *plain, const uint64_t *blocks, size_t count)
 	pthread_barrier_wait(&plain->end);
 }
 
-/* What thread @index was to load, as its check wants it: every so many of the list. */
-static int check_share(struct plain *plain, uint32_t index, uint64_t *bad, char *error)
+/* What thread @index has, for its lanes: every so many of the list. Return: how many. */
+static size_t list_share(struct plain *plain, uint32_t index, const uint64_t *blocks, size_t all)
 {
 	struct hand *hand = &plain->hands[index];
 	size_t count = 0;
 
-	for (size_t i = index; i < plain->count; i += plain->threads)
-		hand->pool.list[count++] = plain->blocks[i];
-	return kvcache_pool_check(&hand->pool, count, bad, error);
+	for (size_t i = index; i < all; i += plain->threads)
+		hand->pool.list[count++] = blocks[i];
+	return count;
+}
+
+/* The first that failed, with its sentence. */
+static int result(struct plain *plain, char *error)
+{
+	uint32_t i = 0;
+
+	while (i < plain->threads && !plain->hands[i].code)
+		i++;
+	if (i == plain->threads)
+		return 0;
+	memcpy(error, plain->hands[i].error, SAMPLE_ERROR_BYTES);
+	return plain->hands[i].code;
 }
 
 int plain_load(struct plain *plain, const uint64_t *blocks, size_t count, double *seconds, uint64_t *bad,
@@ -146,16 +194,30 @@ int plain_load(struct plain *plain, const uint64_t *blocks, size_t count, double
 	double begin = sample_now();
 	int code = 0;
 
+	plain->stores = false;
 	step(plain, blocks, count);
 	*seconds = sample_now() - begin;
-	for (uint32_t i = 0; i < plain->threads && !code; i++) {
-		code = plain->hands[i].code;
-		if (code)
-			memcpy(error, plain->hands[i].error, SAMPLE_ERROR_BYTES);
-		else
-			code = check_share(plain, i, bad, error);
-	}
+	code = result(plain, error);
+	for (uint32_t i = 0; i < plain->threads && !code; i++)
+		code = kvcache_pool_check(&plain->hands[i].pool, list_share(plain, i, blocks, count), bad,
+					  error);
 	return code;
+}
+
+int plain_store(struct plain *plain, const uint64_t *blocks, size_t count, double *seconds, char *error)
+{
+	double begin;
+	int code = 0;
+
+	for (uint32_t i = 0; i < plain->threads && !code; i++)
+		code = kvcache_pool_fill(&plain->hands[i].pool, list_share(plain, i, blocks, count), error);
+	if (code)
+		return code;
+	plain->stores = true;
+	begin = sample_now();
+	step(plain, blocks, count);
+	*seconds = sample_now() - begin;
+	return result(plain, error);
 }
 
 int plain_close(struct plain *plain, int code, char *error)
@@ -168,7 +230,8 @@ int plain_close(struct plain *plain, int code, char *error)
 		if (plain->hands[i].started)
 			pthread_join(plain->hands[i].thread, NULL);
 		kvcache_pool_close(&plain->hands[i].pool);
-		code = sample_close(plain->hands[i].context, code, error);
+		if (plain->hands[i].owns)
+			code = sample_close(plain->hands[i].context, code, error);
 	}
 	pthread_barrier_destroy(&plain->begin);
 	pthread_barrier_destroy(&plain->end);

@@ -9,10 +9,16 @@
 
 #include <weir/file.h>
 
+#include "../common/mapping.h"
+#include "by_hand.h"
 #include "make.h"
 #include "sums.h"
 
-enum { MOST_RUNS = 99, PLAIN_BYTES = 16 << 20, LEAST_BYTES = 1 << 20 };
+enum { MOST_RUNS = 99, LEAST_BYTES = 1 << 20 };
+
+/** enum way - how tensors get to the device: weir_file_batch(); threads that read and copy; mmap() and copy
+ */
+enum way { BY_WEIR, BY_THREADS, BY_MAPPING, WAYS };
 
 /** struct command - what the command line says, and what is open */
 struct command {
@@ -22,7 +28,10 @@ struct command {
 	uint64_t make_bytes;
 	uint64_t seed;
 	uint32_t runs;
+	uint32_t threads;
 	bool direct;
+	bool map;
+	bool cold;
 	bool list;
 	bool json;
 	int file;   /* for loading, perhaps with O_DIRECT */
@@ -32,14 +41,14 @@ struct command {
 	struct weir_context *context;
 	struct weir_registration *registration;
 	struct weir_file_io *io;
-	uint64_t pinned;
-	void *host;
+	struct by_hand *hand;
 	struct weir_context_info info;
 	struct weir_registration_info how;
 };
 
 static struct command command_line = { .seed = 1,
 				       .runs = 3,
+				       .threads = 1,
 				       .by = "auto",
 				       .file = -1,
 				       .header = -1,
@@ -67,6 +76,21 @@ static const struct tool_option options[] = {
 	  .kind = TOOL_TEXT,
 	  .to = &command_line.by,
 	  .help = "auto (default), module, direct, pull or bounce" },
+	{ .name = "threads",
+	  .value = "N",
+	  .kind = TOOL_U32,
+	  .to = &command_line.threads,
+	  .least = 1,
+	  .most = BY_HAND_MOST_THREADS,
+	  .help = "host threads of the plain version (default 1)" },
+	{ .name = "mmap",
+	  .kind = TOOL_FLAG,
+	  .to = &command_line.map,
+	  .help = "a third way: one thread that copies out of a mapping of FILE" },
+	{ .name = "cold",
+	  .kind = TOOL_FLAG,
+	  .to = &command_line.cold,
+	  .help = "drop FILE from the page cache before each run" },
 	{ .name = "list",
 	  .kind = TOOL_FLAG,
 	  .to = &command_line.list,
@@ -85,13 +109,15 @@ static const struct tool_option options[] = {
 
 static const struct tool_program program = {
 	.name = "weir-safetensors",
-	.about = "usage: weir-safetensors FILE [options]\n"
-		 "\n"
-		 "Loads all tensors of a safetensors file into device memory, each from a multiple of 256 "
-		 "bytes on:\n"
-		 "by weir_file_batch(), and by one thread that reads 16 MiB at a time into pinned memory and "
-		 "copies.\n"
-		 "Lanes add up every tensor after each load, outside the time that counts.\n",
+	.about =
+		"usage: weir-safetensors FILE [options]\n"
+		"\n"
+		"Loads all tensors of a safetensors file into device memory, each from a multiple of 256 "
+		"bytes on:\n"
+		"by weir_file_batch(), and by threads that read into 16 MiB of pinned memory, their parts of "
+		"it\n"
+		"at a time, and copy.\n"
+		"Lanes add up every tensor after each load, outside the time that counts.\n",
 	.options = options,
 	.operand = "one file",
 	.to = &command_line.path,
@@ -169,8 +195,6 @@ static int open_device(struct command *command, char *error)
 		return code;
 	code = weir_context_info(command->context, &command->info);
 	if (!code)
-		code = weir_alloc_host(command->context, PLAIN_BYTES, &command->pinned, &command->host);
-	if (!code)
 		code = weir_register(
 			command->context, command->sums.memory, command->sums.bytes,
 			WEIR_OPTIONS(register, .path = (enum weir_file_path)path_named(command->by)),
@@ -198,80 +222,80 @@ static int load(struct command *command, char *error)
 	return code;
 }
 
-/* A tensor by hand. */
-static int load_plainly(struct command *command, const struct model_tensor *tensor, uint64_t address,
-			char *error)
+static int read_by_hand(struct command *command, char *error)
 {
-	for (uint64_t at = 0; at < tensor->bytes; at += PLAIN_BYTES) {
-		uint64_t count = tensor->bytes - at < PLAIN_BYTES ? tensor->bytes - at : PLAIN_BYTES;
-		ssize_t got = pread(command->header, command->host, count,
-				    (off_t)(command->model.data + tensor->begin + at));
-
-		if (got != (ssize_t)count)
-			return sample_fail(error, -EIO, "tensor \"%.200s\": pread gave %zd of %llu bytes",
-					   tensor->name, got, (unsigned long long)count);
-		if (weir_copy_to_device(command->context, address + at, command->host, count))
-			return sample_pass(error, -EIO);
-	}
-	return 0;
+	return by_hand_read(command->hand, error);
 }
 
-static int load_all_plainly(struct command *command, char *error)
+static int map_by_hand(struct command *command, char *error)
 {
-	int code = 0;
+	return by_hand_map(command->hand, error);
+}
 
-	for (size_t i = 0; i < command->model.count && !code; i++)
-		code = load_plainly(command, &command->model.tensors[i],
-				    command->sums.memory + command->sums.at[i], error);
+static const struct {
+	const char *name;
+	int (*load)(struct command *command, char *error);
+} ways[WAYS] = {
+	[BY_WEIR] = { "by weir", load },
+	[BY_THREADS] = { "by hand", read_by_hand },
+	[BY_MAPPING] = { "by a mapping", map_by_hand },
+};
+
+static int run_once(struct command *command, enum way way, double *seconds, char *error)
+{
+	int code = sums_poison(&command->sums, error);
+	double begin;
+
+	if (!code && command->cold)
+		code = sample_forget(command->header, error);
+	begin = sample_now();
+	if (!code)
+		code = ways[way].load(command, error);
+	*seconds = sample_now() - begin;
+	return code ? code : sums_check(&command->sums, ways[way].name, error);
+}
+
+static int run(struct command *command, double medians[WAYS], char *error)
+{
+	double seconds[WAYS][MOST_RUNS] = { { 0 } }, warm;
+	int code = run_once(command, BY_WEIR, &warm, error); /* threads and kernels are there then */
+
+	for (uint32_t i = 0; i < command->runs; i++)
+		for (enum way way = 0; way < WAYS && !code; way++)
+			if (way != BY_MAPPING || command->map)
+				code = run_once(command, way, &seconds[way][i], error);
+	for (enum way way = 0; way < WAYS && !code; way++)
+		medians[way] = sample_median(seconds[way], command->runs);
 	return code;
 }
 
-static int run_once(struct command *command, const char *way, int (*run)(struct command *, char *),
-		    double *seconds, char *error)
+static void print_way(const struct command *command, const char *name, double seconds)
 {
-	int code = sums_poison(&command->sums, error);
-	double begin = sample_now();
-
-	if (!code)
-		code = run(command, error);
-	*seconds = sample_now() - begin;
-	return code ? code : sums_check(&command->sums, way, error);
+	printf("%-9s %.4f s, %.2f GB/s\n", name, seconds, (double)command->model.data_bytes / seconds / 1e9);
 }
 
-static int run(struct command *command, double *weir, double *plain, char *error)
+static void print_text(const struct command *command, const double seconds[WAYS])
 {
-	double loads[MOST_RUNS], copies[MOST_RUNS], warm;
-	int code = run_once(command, "by weir", load, &warm, error); /* threads and kernels are there then */
-
-	for (uint32_t i = 0; i < command->runs && !code; i++) {
-		code = run_once(command, "by weir", load, &loads[i], error);
-		if (!code)
-			code = run_once(command, "by hand", load_all_plainly, &copies[i], error);
-	}
-	if (code)
-		return code;
-	*weir = sample_median(loads, command->runs);
-	*plain = sample_median(copies, command->runs);
-	return 0;
-}
-
-static void print_text(const struct command *command, double weir, double plain)
-{
-	double bytes = (double)command->model.data_bytes;
-
 	printf("model     %s%s: %zu tensors, %.1f MiB\n", command->path, command->direct ? " (O_DIRECT)" : "",
 	       command->model.count, sample_megabytes(command->model.data_bytes));
 	printf("device    %s\n", command->info.name);
 	printf("path      %s: %s\n", weir_file_path_name((enum weir_file_path)command->how.path),
 	       command->how.reason);
-	printf("weir      %.4f s, %.2f GB/s\nplain     %.4f s, %.2f GB/s\n", weir, bytes / weir / 1e9, plain,
-	       bytes / plain / 1e9);
-	printf("ratio     weir is %.2f times as fast as one thread that reads and copies%s\n", plain / weir,
+	print_way(command, "weir", seconds[BY_WEIR]);
+	print_way(command, "plain", seconds[BY_THREADS]);
+	printf("ratio     weir is %.2f times as fast as %u thread%s and cop%s%s\n",
+	       seconds[BY_THREADS] / seconds[BY_WEIR], command->threads,
+	       command->threads == 1 ? " that reads" : "s that read", command->threads == 1 ? "ies" : "y",
 	       command->direct ? " through the page cache" : "");
+	if (command->map) {
+		print_way(command, "mapped", seconds[BY_MAPPING]);
+		printf("ratio     weir is %.2f times as fast as one thread that copies out of a mapping\n",
+		       seconds[BY_MAPPING] / seconds[BY_WEIR]);
+	}
 	printf("result    verified: every byte of every tensor, on the device, after every load\n");
 }
 
-static void print_json(const struct command *command, double weir, double plain)
+static void print_json(const struct command *command, const double seconds[WAYS])
 {
 	json_t *root = json_object();
 
@@ -279,13 +303,19 @@ static void print_json(const struct command *command, double weir, double plain)
 	sample_set_text(root, "path", weir_file_path_name((enum weir_file_path)command->how.path));
 	sample_set_text(root, "reason", command->how.reason);
 	sample_set_bool(root, "direct", command->direct);
+	sample_set_bool(root, "cold", command->cold);
 	sample_set_count(root, "tensors", command->model.count);
 	sample_set_count(root, "bytes", command->model.data_bytes);
 	sample_set_count(root, "runs", command->runs);
-	sample_set_real(root, "weir_seconds", weir);
-	sample_set_real(root, "plain_seconds", plain);
-	sample_set_real(root, "weir_bytes_per_s", (double)command->model.data_bytes / weir);
-	sample_set_real(root, "ratio", plain / weir);
+	sample_set_real(root, "weir_seconds", seconds[BY_WEIR]);
+	sample_set_count(root, "plain_threads", command->threads);
+	sample_set_real(root, "plain_seconds", seconds[BY_THREADS]);
+	sample_set_real(root, "weir_bytes_per_s", (double)command->model.data_bytes / seconds[BY_WEIR]);
+	sample_set_real(root, "ratio", seconds[BY_THREADS] / seconds[BY_WEIR]);
+	if (command->map) {
+		sample_set_real(root, "mapped_seconds", seconds[BY_MAPPING]);
+		sample_set_real(root, "mapped_ratio", seconds[BY_MAPPING] / seconds[BY_WEIR]);
+	}
 	sample_set_bool(root, "verified", true);
 	sample_print_json(root);
 }
@@ -300,7 +330,7 @@ static void list(const struct model *model)
 
 static int go(struct command *command, char *error)
 {
-	double weir = 0, plain = 0;
+	double seconds[WAYS] = { 0 };
 	int code = command->make_bytes ? make_model(command->path, command->make_bytes, command->seed, error)
 				       : 0;
 
@@ -315,9 +345,11 @@ static int go(struct command *command, char *error)
 	if (!code)
 		code = open_device(command, error);
 	if (!code)
-		code = run(command, &weir, &plain, error);
+		code = by_hand_open(&command->sums, command->header, command->threads, &command->hand, error);
 	if (!code)
-		(command->json ? print_json : print_text)(command, weir, plain);
+		code = run(command, seconds, error);
+	if (!code)
+		(command->json ? print_json : print_text)(command, seconds);
 	return code;
 }
 
@@ -335,6 +367,7 @@ int main(int argc, char **argv)
 		return tool_usage("--path is auto, module, direct, pull or bounce");
 	code = go(command, error);
 	code = sample_close(command->context, code, error);
+	by_hand_close(command->hand);
 	sums_close(&command->sums);
 	model_free(&command->model);
 	free(command->io);

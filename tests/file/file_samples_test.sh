@@ -45,6 +45,11 @@ for path in $paths; do
 done
 check "blocks of 512 bytes, no plain version" '"block_bytes": 512' kvcache "$dir/kv" --block 512 --loads 3000 --batch 2000 --runs 1 --no-plain
 check "one block longer than staging" '"block_bytes": 3145728' kvcache "$dir/kv" --block 3M --loads 3 --batch 2 --runs 1 --threads 1
+for ways in "" "--path bounce"; do
+  check "by threads and by a mapping, none of it in the page cache $ways" '"mapped_ratio"' kvcache "$dir/kv" $ways --loads 300 --batch 128 --runs 2 --threads 3 --mmap --cold
+  check "stored $ways" '"store": true' kvcache "$dir/kv" $ways --store --loads 300 --batch 128 --runs 2 --threads 3 --mmap
+  check "stored with O_DIRECT, blocks of 64 KiB $ways" '"store": true' kvcache "$dir/kv" $ways --store --block 64K --loads 60 --batch 7 --runs 1 --threads 2 --direct
+done
 printf '# a trace\n1 2 3\n\n100-131 7\r\n 511\n' >"$dir/trace"
 check "a trace" '"requests": 3,' kvcache "$dir/kv" --trace "$dir/trace" --batch 10 --runs 2 --threads 2
 check "its blocks" '"blocks": 37,' kvcache "$dir/kv" --trace "$dir/trace" --runs 1 --threads 2
@@ -79,11 +84,20 @@ for path in $paths; do
   check "by $path, O_DIRECT" '"direct": true' safetensors "$dir/model" --path $path --runs 1 --direct
 done
 
+check "three ways, none of it in the page cache" '"mapped_ratio"' safetensors "$dir/model" --threads 3 --mmap --cold --runs 2
+
 if [ -n "$forge" ]; then
   for how in zero last; do
     output=$(env LD_PRELOAD="$forge" FORGE=$how FORGE_OF=copy timeout 600 "$samples/safetensors/weir-safetensors" "$dir/model" --runs 1 2>&1 >/dev/null)
     [ $? = 1 ] && grep -q 'WRONG DATA' <<<"$output"
     say $? "safetensors finds: $how of the sums" "$output"
+  done
+  for way in --no-plain --threads=2 "--no-plain --mmap"; do
+    how="FORGE=byte FORGE_AT=77 FORGE_OF=copy"
+    [ "$way" != --no-plain ] || how="FORGE=idle FORGE_KERNEL=kvcache_fill"
+    output=$(env LD_PRELOAD="$forge" $how timeout 600 "$samples/kvcache/weir-kvcache" "$dir/kv" --store --loads 30 --batch 10 --runs 1 $way 2>&1 >/dev/null)
+    [ $? = 1 ] && grep -q 'WRONG DATA: .* in the file are not what the device had' <<<"$output"
+    say $? "kvcache finds: stored blocks that are others, $way" "$output"
   done
 fi
 
