@@ -197,29 +197,39 @@ static int make_file(const struct command *command, char *error)
 	return 0;
 }
 
+/* Whether the page at @offset ends its first 512 bytes with what the device is going to look for. */
+static int check_page(const struct command *command, uint64_t offset, const char *what, char *error)
+{
+	char page[8192], *aligned = (char *)(((uintptr_t)page + 4095) & ~(uintptr_t)4095);
+	u64 word;
+
+	if (pread(command->file, aligned, 4096, (off_t)offset) < LEAST_BLOCK)
+		return sample_fail(error, -EIO, "cannot read %s: %s", command->path, strerror(errno));
+	memcpy(&word, aligned + LEAST_BLOCK - 8, sizeof(word));
+	if (word == kvcache_word((offset + LEAST_BLOCK) / 8 - 1))
+		return 0;
+	return sample_fail(
+		error, -EINVAL,
+		"%s was not written by weir-kvcache%s: the device could not distinguish right from "
+		"wrong; name another file and --make 1G",
+		command->path, what);
+}
+
 /* Its length, and whether it has what the device is going to look for. */
 static int snapshot_at_file(struct command *command, char *error)
 {
 	off_t bytes = lseek(command->file, 0, SEEK_END);
-	char block[8192], *aligned = (char *)(((uintptr_t)block + 4095) & ~(uintptr_t)4095);
-	u64 word;
+	uint64_t last;
+	int code;
 
 	command->file_blocks = bytes > 0 ? (uint64_t)bytes / command->block_bytes : 0;
 	if (!command->file_blocks)
 		return sample_fail(error, -EINVAL,
 				   "%s has %lld bytes, less than one block of %llu; --make 1G writes one",
 				   command->path, (long long)bytes, (unsigned long long)command->block_bytes);
-	if (pread(command->file, aligned, 4096, 0) < LEAST_BLOCK)
-		return sample_fail(error, -EIO, "cannot read %s: %s", command->path, strerror(errno));
-	memcpy(&word, aligned + LEAST_BLOCK - 8, sizeof(word));
-	if (word != kvcache_word(LEAST_BLOCK / 8 - 1))
-		return sample_fail(
-			error, -EINVAL,
-			"%s was not written by weir-kvcache: the device could not distinguish right from "
-			"wrong; name "
-			"another file and --make 1G",
-			command->path);
-	return 0;
+	last = (command->file_blocks * command->block_bytes - LEAST_BLOCK) / 4096 * 4096;
+	code = check_page(command, 0, "", error);
+	return code ? code : check_page(command, last, " up to its end", error);
 }
 
 static int open_file(struct command *command, char *error)

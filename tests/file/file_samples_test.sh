@@ -45,6 +45,10 @@ for path in $paths; do
 done
 check "blocks of 512 bytes, no plain version" '"block_bytes": 512' kvcache "$dir/kv" --block 512 --loads 3000 --batch 2000 --runs 1 --no-plain
 check "one block longer than staging" '"block_bytes": 3145728' kvcache "$dir/kv" --block 3M --loads 3 --batch 2 --runs 1 --threads 1
+if [ "$WEIR_BACKEND" = cpu ]; then
+  truncate -s 32M "$dir/memory"
+  check "memory that one context can have" '"plain_threads": 3' kvcache "$dir/kv" --backend "cpu:memory=$dir/memory" --loads 300 --batch 128 --runs 1 --threads 3
+fi
 for ways in "" "--path bounce"; do
   check "by threads and by a mapping, none of it in the page cache $ways" '"mapped_ratio"' kvcache "$dir/kv" $ways --loads 300 --batch 128 --runs 2 --threads 3 --mmap --cold
   check "stored $ways" '"store": true' kvcache "$dir/kv" $ways --store --loads 300 --batch 128 --runs 2 --threads 3 --mmap
@@ -67,6 +71,8 @@ refuse "no file" 2 'give one file' kvcache
 refuse "a missing file" 1 'cannot open .*nothing.*No such file' kvcache "$dir/nothing"
 refuse "an empty file" 1 'has 0 bytes, less than one block' kvcache "$dir/empty"
 refuse "somebody else's file" 1 'not written by weir-kvcache' kvcache "$dir/zeros"
+cp "$dir/kv" "$dir/longer"; truncate -s +1M "$dir/longer"
+refuse "a file that is longer than what was written" 1 'not written by weir-kvcache up to its end' kvcache "$dir/longer" --runs 1
 refuse "a block of 1000 bytes" 2 'multiple of 512' kvcache "$dir/kv" --block 1000
 refuse "a path that is none" 2 'auto, module' kvcache "$dir/kv" --path swift
 refuse "the module's path" 1 '"module" is not to be had' kvcache "$dir/kv" --path module --runs 1
