@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* bench.c: samples per second through weir, beside what else could be done with the same storage in the same
  * run. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,8 +193,8 @@ static int sum_stats(struct tool *tool, struct totals *sum)
 {
 	struct weir_dataset_stats stats = { .size = sizeof(stats) };
 	struct totals mine, *all;
+	int status = weir_dataset_stats(tool->dataset, &stats) ? tool_failed() : TOOL_OK;
 
-	weir_dataset_stats(tool->dataset, &stats);
 	mine = (struct totals){
 		stats.samples,     stats.reads,     stats.read_bytes,         stats.direct_samples,
 		stats.chunk_loads, stats.evictions, stats.cache_full_samples, peak_bytes()
@@ -210,7 +211,7 @@ static int sum_stats(struct tool *tool, struct totals *sum)
 		sum->peak_bytes = all[i].peak_bytes > sum->peak_bytes ? all[i].peak_bytes : sum->peak_bytes;
 	}
 	free(all);
-	return all ? TOOL_OK : TOOL_FAILED;
+	return all ? status : TOOL_FAILED;
 }
 
 /* Of all ranks; the memory is that of the rank that had most. */
@@ -288,50 +289,57 @@ static double thread_seconds(void)
 	return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-/* Names one by one, or @many at once. */
-static struct cost time_lookups(struct tool *tool, const char *const *names, size_t count, bool many,
-				uint64_t *numbers)
+/* Names one by one, or @many at once; UINT64_MAX in the place of those that are not there. Return: exit
+ * status. */
+static int time_lookups(struct tool *tool, const char *const *names, size_t count, bool many,
+			uint64_t *numbers, struct cost *cost)
 {
 	size_t rounds = count < LOOKUPS ? LOOKUPS / count : 1;
 	double begin = tool_seconds(), processor = thread_seconds(),
 	       unit = 1e9 / (double)rounds / (double)count;
+	int error = 0;
 
-	for (size_t round = 0; round < rounds; round++) {
+	for (size_t round = 0; round < rounds && !error; round++) {
 		if (many)
-			weir_dataset_find_many(tool->dataset, names, count, numbers);
-		for (size_t i = 0; i < count && !many; i++)
-			weir_dataset_find(tool->dataset, names[i], &numbers[i]);
+			error = weir_dataset_find_many(tool->dataset, names, count, numbers);
+		for (size_t i = 0; i < count && !many && !error; i++) {
+			error = weir_dataset_find(tool->dataset, names[i], &numbers[i]);
+			if (error == -ENOENT) {
+				numbers[i] = UINT64_MAX;
+				error = 0;
+			}
+		}
 	}
-	return (struct cost){ (tool_seconds() - begin) * unit, (thread_seconds() - processor) * unit };
+	*cost = (struct cost){ (tool_seconds() - begin) * unit, (thread_seconds() - processor) * unit };
+	return error ? tool_failed() : TOOL_OK;
 }
 
-static void print_lookup(struct tool *tool, const struct names *names, const uint64_t *numbers,
-			 struct cost one, struct cost many)
+static void print_lookup(struct tool *tool, const struct weir_dataset_info *info, const struct names *names,
+			 const uint64_t *numbers, struct cost one, struct cost many)
 {
-	struct weir_dataset_info info = { .size = sizeof(info) };
 	const char *what = tool->lookup == WEIR_DATASET_AVL ? "lookup avl" : "lookup buckets";
 	size_t found = 0;
 
 	for (size_t i = 0; i < names->count; i++)
 		found += numbers[i] != UINT64_MAX;
-	weir_dataset_info(tool->dataset, &info);
 	if (tool->json)
 		printf("{\"what\": \"%s\", \"one_ns\": %.1f, \"many_ns\": %.1f, \"one_processor_ns\": %.1f, "
 		       "\"many_processor_ns\": %.1f, \"names\": %zu, \"found\": %zu, \"bytes_per_sample\": "
 		       "%.2f}\n",
 		       what, one.clock, many.clock, one.processor, many.processor, names->count, found,
-		       (double)info.directory_bytes / (double)info.samples);
+		       (double)info->directory_bytes / (double)info->samples);
 	else
 		printf("%-34s %12.1f ns, %.1f ns of many at once; of the processor %.1f and %.1f ns; "
 		       "%zu of %zu names found; %.2f bytes per sample\n",
 		       what, one.clock, many.clock, one.processor, many.processor, found, names->count,
-		       (double)info.directory_bytes / (double)info.samples);
+		       (double)info->directory_bytes / (double)info->samples);
 }
 
 static int bench_lookup(struct tool *tool)
 {
 	struct weir_dataset_info info = { .size = sizeof(info) };
 	struct names names = { 0 };
+	struct cost one = { 0 }, many = { 0 };
 	const char **given = NULL;
 	uint64_t *numbers = NULL;
 	int status = weir_dataset_info(tool->dataset, &info) ? tool_failed()
@@ -348,12 +356,12 @@ static int bench_lookup(struct tool *tool)
 	if (status == TOOL_OK &&
 	    weir_dataset_find_many(tool->dataset, given, 1, numbers)) /* the index is made */
 		status = tool_failed();
-	if (status == TOOL_OK) {
-		struct cost one = time_lookups(tool, given, names.count, false, numbers);
-
-		print_lookup(tool, &names, numbers, one,
-			     time_lookups(tool, given, names.count, true, numbers));
-	}
+	if (status == TOOL_OK)
+		status = time_lookups(tool, given, names.count, false, numbers, &one);
+	if (status == TOOL_OK)
+		status = time_lookups(tool, given, names.count, true, numbers, &many);
+	if (status == TOOL_OK)
+		print_lookup(tool, &info, &names, numbers, one, many);
 	for (size_t i = 0; i < names.count; i++)
 		free(names.names[i]);
 	free(names.names);

@@ -115,14 +115,17 @@ bool tool_mount(struct tool *tool)
 	return true;
 }
 
-void tool_close(struct tool *tool)
+int tool_close(struct tool *tool)
 {
-	if (weir_dataset_unmount(tool->dataset) || weir_context_close(tool->context))
-		tool_failed();
+	int status = weir_dataset_unmount(tool->dataset) ? tool_failed() : TOOL_OK;
+
+	if (weir_context_close(tool->context))
+		status = tool_failed();
 	for (unsigned i = 0; i < tool->storage_count; i++)
 		free(tool->manifests[i]);
 	if (tool->communicator)
 		tool->communicator->close(tool->communicator);
+	return status;
 }
 
 static const char *const kinds[] = { "folder", "tar", "records", NULL };
@@ -251,7 +254,7 @@ static const struct tool_program program = {
 static int carry_out(int (*work)(struct tool *tool), char **operands)
 {
 	struct sigaction action = { .sa_handler = stop, .sa_flags = SA_RESTART | SA_RESETHAND };
-	int status;
+	int status, closed;
 
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -262,7 +265,9 @@ static int carry_out(int (*work)(struct tool *tool), char **operands)
 	if (tool.operand_count > TOOL_MOST_STORAGES)
 		return tool_complain("at most %d storages", TOOL_MOST_STORAGES);
 	status = work(&tool);
-	tool_close(&tool);
+	closed = tool_close(&tool);
+	if (status == TOOL_OK)
+		status = closed;
 	return fflush(stdout) == 0 ? status : TOOL_FAILED;
 }
 

@@ -46,8 +46,8 @@ int tool_open(struct tool *tool, int first, bool write);
 /** tool_mount() - tool_open() of all operands, and the dataset, on all ranks or none; false after a sentence
  */
 bool tool_mount(struct tool *tool);
-/** tool_close() - all that is open */
-void tool_close(struct tool *tool);
+/** tool_close() - all that is open. Return: exit status */
+int tool_close(struct tool *tool);
 /** tool_progress() - a weir_dataset_progress: shown on a terminal; not 0 once the user has asked to stop */
 int tool_progress(void *user, uint64_t done, uint64_t total);
 double tool_seconds(void);
