@@ -165,6 +165,27 @@ static void test_orders(void **state)
 	}
 }
 
+/* A position that was kept by an earlier version goes on in the same order: each is what it has always been.
+ */
+static void test_orders_stay(void **state)
+{
+	static const uint64_t hashes[] = { UINT64_C(0x63c2405effb67f6c), UINT64_C(0xee572fa45d12ced8),
+					   UINT64_C(0xcd4998f5d1740bc) };
+
+	(void)state;
+	for (uint32_t order = 0; order <= WEIR_DATASET_FULL; order++) {
+		uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a, of numbers */
+		struct weir_dataset_epoch epoch;
+
+		open_epoch(&epoch, 5, 1, order);
+		for (uint64_t i = 0; i < SAMPLES; i++)
+			hash = (hash ^ weir_dataset_epoch_at(&epoch, i)) * UINT64_C(0x100000001b3);
+		weir_dataset_epoch_close(&epoch);
+		if (hash != hashes[order])
+			fail_msg("order %u has 0x%llx", order, (unsigned long long)hash);
+	}
+}
+
 /* Ranks take their samples a batch at a time; at random moments the job stops and goes on with another number
  * of ranks. */
 static void run_job(uint64_t seed)
@@ -296,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_permutation), cmocka_unit_test(test_interleave),
 		cmocka_unit_test(test_orders),      cmocka_unit_test(test_ranks),
 		cmocka_unit_test(test_names),       cmocka_unit_test(test_directory_bytes),
+		cmocka_unit_test(test_orders_stay),
 	};
 
 	return cmocka_run_group_tests_name("dataset_order", tests, set_up, NULL);

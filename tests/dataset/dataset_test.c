@@ -386,6 +386,59 @@ static void test_cache_full(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* Two epochs of 2000 records, mounted with a cache of @cache_bytes: what is counted is what happened. */
+static struct weir_dataset_stats counted(struct weir_storage *storage, const char *manifest,
+					 uint64_t cache_bytes)
+{
+	struct weir_dataset *dataset;
+	struct weir_dataset_stats stats = { .size = sizeof(stats) };
+	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = &manifest, .chunk_bytes = 64 << 10,
+					     .cache_bytes = cache_bytes),
+				&dataset));
+	must(weir_stats(storage, &before));
+	for (uint64_t epoch = 0; epoch < 2; epoch++) {
+		uint8_t seen[2000] = { 0 };
+
+		must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .epoch = epoch)));
+		assert_int_equal(rig_read_epoch(dataset, 64, seen, 5, UINT64_MAX), 2000);
+		rig_all_once(seen, 2000);
+	}
+	must(weir_dataset_stats(dataset, &stats));
+	must(weir_stats(storage, &after));
+	must(weir_dataset_unmount(dataset));
+	assert_int_equal(stats.batches, 2 * 32);
+	assert_int_equal(stats.samples, 2 * 2000);
+	assert_int_equal(stats.reads, after.commands - before.commands);
+	assert_int_equal(stats.copied_bytes, 512 * (2 * 2000 - stats.direct_samples));
+	return stats;
+}
+
+static void test_counters(void **state)
+{
+	const char *path = in_folder("tallied"), *manifest = in_folder("tallied.weir");
+	struct weir_storage *storage;
+	struct weir_dataset_stats stats;
+
+	(void)state;
+	rig_records(path, 2000, 512);
+	storage = open_file(path, "");
+	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:512")));
+	stats = counted(storage, manifest, 4 << 20); /* all chunks stay */
+	assert_int_equal(stats.chunk_loads, 16);
+	assert_int_equal(stats.evictions, 0);
+	assert_int_equal(stats.direct_samples, 0);
+	assert_int_equal(stats.read_bytes, 2000 * 512);
+	assert_int_equal(stats.cache_hits, 2 * 2000 - 16);
+	stats = counted(storage, manifest, 256 << 10); /* four of 16 */
+	assert_int_equal(stats.evictions, stats.chunk_loads - 4);
+	assert_in_range(stats.cache_hits + stats.cache_full_samples, 2 * 2000 - stats.chunk_loads, 2 * 2000);
+	assert_in_range(stats.cache_hits, 1000, 2 * 2000 - 1);
+	must(weir_storage_close(storage));
+}
+
 /* What is ahead is dropped when batches have other counts of rows, and is read again. */
 static void test_other_counts(void **state)
 {
@@ -409,6 +462,25 @@ static void test_other_counts(void **state)
 	rig_all_once(seen, COUNT);
 	must(weir_dataset_unmount(dataset));
 	must(weir_storage_close(storage));
+}
+
+/* Where the text has no room, no byte behind that is written to. */
+static void check_short_position(struct weir_dataset *dataset, const char *text)
+{
+	size_t length = strlen(text);
+	char *at = malloc(length + 100);
+
+	for (size_t bytes = 0; bytes <= length + 1; bytes++) {
+		memset(at, '#', length + 100);
+		if (bytes <= length)
+			refused(weir_dataset_position(dataset, at, bytes), -ENOSPC, "bytes are too few", "");
+		else
+			must(weir_dataset_position(dataset, at, bytes));
+		for (size_t i = bytes; i < length + 100; i++)
+			assert_int_equal(at[i], '#');
+	}
+	assert_string_equal(at, text);
+	free(at);
 }
 
 /* A job that stops anywhere and goes on, several times, reads each sample once. */
@@ -437,6 +509,8 @@ static void test_resume(void **state)
 			must(weir_dataset_resume(dataset, text));
 		rig_read_epoch(dataset, 50 + 7 * i, seen, 11, i < 5 ? 300 : UINT64_MAX);
 		must(weir_dataset_position(dataset, text, sizeof(text)));
+		if (i == 1) /* of several ranges */
+			check_short_position(dataset, text);
 		must(weir_dataset_unmount(dataset));
 	}
 	rig_all_once(seen, COUNT);
@@ -451,6 +525,7 @@ int main(void)
 		cmocka_unit_test(test_enqueue),      cmocka_unit_test(test_dlfs),
 		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_other_counts), cmocka_unit_test(test_cache_full),
+		cmocka_unit_test(test_counters),
 	};
 
 	return test_begins() ? cmocka_run_group_tests_name("dataset", tests, set_up, tear_down) : 0;
