@@ -15,7 +15,4 @@ int command_convert(int argc, char **argv);
 int command_info(int argc, char **argv);
 int command_stripe(int argc, char **argv);
 
-/** command_flush() - everything printed arrived; returns COMMAND_OK or COMMAND_FAILED */
-int command_flush(void);
-
 #endif

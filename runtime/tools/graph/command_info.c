@@ -39,16 +39,12 @@ static const struct tool_program program = { .name = "weir-graph info",
 static int show(const struct graph_info *info, int failed, struct graph_error *error)
 {
 	struct graph_error printing;
-	int status = 0;
 
-	if (json)
-		status = graph_info_print_json(stdout, path, info, failed ? error->text : NULL, &printing);
-	else
-		graph_info_print(stdout, path, info);
-	if (status)
+	if (json && graph_info_print_json(stdout, path, info, failed ? error->text : NULL, &printing))
 		return tool_complain("%s", printing.text);
-	status = command_flush();
-	return failed ? tool_complain("%s", error->text) : status;
+	if (!json)
+		graph_info_print(stdout, path, info);
+	return failed ? tool_complain("%s", error->text) : COMMAND_OK;
 }
 
 static int check_name(void)

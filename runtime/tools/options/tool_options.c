@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weir/weir.h>
 
@@ -107,7 +108,7 @@ static int print_help(const struct tool_program *program)
 	print_row("--version", "print the version");
 	if (program->notes)
 		printf("\n%s\n", program->notes);
-	return fflush(stdout) == 0 ? 0 : tool_complain("cannot write: %s", strerror(errno));
+	return 0;
 }
 
 static int print_version(const struct tool_program *program)
@@ -334,13 +335,24 @@ static int take_operand(const struct tool_program *program, int given, char **ar
 	return weir_fail(EINVAL, "\"%s\" is one argument too many", argv[0]);
 }
 
+/* At exit: who reads what a program printed must not take a part of it for all. */
+static void check_output(void)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		_exit(tool_complain("cannot write to standard output: %s; check where it goes",
+				    strerror(errno)));
+}
+
 int tool_parse(const struct tool_program *program, int argc, char **argv)
 {
+	static bool checked;
 	struct option rows[MOST_OPTIONS + 3];
 	char letters[2 * MOST_OPTIONS + 4];
 	const struct tool_option *latest = NULL;
 	int key, error = 0;
 
+	if (!checked)
+		checked = atexit(check_output) == 0;
 	fill(program, rows, letters);
 	current = program->name;
 	opterr = 0;

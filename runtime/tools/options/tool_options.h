@@ -103,6 +103,8 @@ struct tool_program {
 /**
  * tool_parse() - take a command line apart
  *
+ * From then on a program whose standard output could not be written ends with exit status 1 and a sentence.
+ *
  * Return: -1 to go on, else the exit status.
  */
 int tool_parse(const struct tool_program *program, int argc, char **argv);

@@ -268,7 +268,7 @@ static int carry_out(int (*work)(struct tool *tool), char **operands)
 	closed = tool_close(&tool);
 	if (status == TOOL_OK)
 		status = closed;
-	return fflush(stdout) == 0 ? status : TOOL_FAILED;
+	return status;
 }
 
 #define COMMAND(name)                                                                                        \
