@@ -68,6 +68,7 @@ static int check_target(const struct file_target *target, const struct weir_file
 static int find_target(struct weir_file_batch *batch, int file, size_t index, uint32_t *found)
 {
 	char what[40];
+	int error;
 
 	for (uint32_t i = batch->target_count; i-- > 0 && batch->target_count - i <= TARGETS_BACK;)
 		if (batch->targets[i].file == file) {
@@ -75,8 +76,10 @@ static int find_target(struct weir_file_batch *batch, int file, size_t index, ui
 			return 0;
 		}
 	snprintf(what, sizeof(what), "request %zu: ", index);
-	*found = batch->target_count++;
-	return file_target_find(batch->files, file, what, &batch->targets[*found]);
+	*found = batch->target_count;
+	error = file_target_find(batch->files, file, what, &batch->targets[*found]);
+	batch->target_count += !error;
+	return error;
 }
 
 /* Whether the SSD may have the device's memory itself, where there is any question of it. */

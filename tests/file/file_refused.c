@@ -38,7 +38,8 @@ void test_wrong_requests(void **state)
 	struct weir_registration *registration;
 	struct weir_file_io io[2];
 	int ends[2], read_only = open(path, O_RDONLY | O_CLOEXEC),
-		     append = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
+		     append = open(path, O_WRONLY | O_APPEND | O_CLOEXEC),
+		     first = fcntl(STDIN_FILENO, F_GETFD);
 
 	(void)state;
 	assert_int_equal(pipe(ends), 0);
@@ -46,6 +47,7 @@ void test_wrong_requests(void **state)
 	refused(weir_file_read(NULL, file, 1, 0, 0), -EINVAL, "no registration", "NULL");
 	refused(weir_file_read(registration, 9999, 1, 0, 0), -EBADF, "9999", "no open file");
 	refused(weir_file_read(registration, ends[0], 1, 0, 0), -ESPIPE, "pipe", "request 0");
+	assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), first); /* somebody else's, be it number 0 */
 	refused(weir_file_read(registration, append, 1, 0, 0), -EBADF, "not open for reading", "request 0");
 	refused(weir_file_write(registration, read_only, 1, 0, 0), -EBADF, "not open for writing",
 		"request 0");

@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "../rig/leaks.h"
 #include "file_cases.h"
 
 struct weir_context *context;
@@ -340,6 +341,23 @@ static void test_stats(void **state)
 	refused(weir_file_stats(context, &after), -EINVAL, "weir_file_stats", "size");
 }
 
+/* What was done once leaves no more behind when it is done again. */
+static void test_nothing_is_left(void **state)
+{
+	void (*const cases[])(void **) = { test_writes,           test_batches,        test_enqueued,
+					   test_enqueued_failure, test_wrong_requests, test_failures,
+					   test_attach,           test_attached_bounds };
+	struct test_has before = { 0 };
+
+	for (unsigned again = 0; again < 2; again++) {
+		for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+			cases[i](state);
+		if (again == 0)
+			before = test_has();
+	}
+	test_keeps(before, 256 << 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_route),
 		cmocka_unit_test(test_stats),
 		cmocka_unit_test(test_without_uring),
+		cmocka_unit_test(test_nothing_is_left),
 	};
 
 	if (!test_begins())

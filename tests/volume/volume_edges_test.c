@@ -309,6 +309,33 @@ static void the_first_error_is_the_requests(void **state)
 	rig_end(&rig);
 }
 
+/* A request's memory is in pieces, and its blocks go to several engines: each byte is in its place. */
+static void memory_in_pieces(void **state)
+{
+	static const size_t pieces[] = { 512, 1000, BLOCK, BLOCK + 4, 3 * BLOCK - 8 };
+	enum { FIRST = 1, BLOCKS = 3 * UNIT };
+	static unsigned char there[BLOCKS * BLOCK];
+
+	(void)state;
+	rig_begin(&rig, 2);
+	rig_open(&rig, false, 20000);
+	for (unsigned i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		for (unsigned at = 0; at < sizeof(there); at++)
+			data[at] = (unsigned char)(at * 7 + at / 251 + i);
+		rig.piece_bytes = pieces[i];
+		assert_int_equal(rig_do(&rig, WEIR_IO_WRITE, FIRST, BLOCKS, data), 0);
+		rig.piece_bytes = 0;
+		assert_int_equal(rig_do(&rig, WEIR_IO_READ, FIRST, BLOCKS, there), 0);
+		assert_memory_equal(there, data, sizeof(there));
+		memset(there, 0, sizeof(there));
+		rig.piece_bytes = pieces[i];
+		assert_int_equal(rig_do(&rig, WEIR_IO_READ, FIRST, BLOCKS, there), 0);
+		assert_memory_equal(there, data, sizeof(there));
+	}
+	rig.piece_bytes = 0;
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -320,6 +347,7 @@ int main(void)
 		cmocka_unit_test(the_damaged_block_is_reported),
 		cmocka_unit_test(each_damaged_replica_is_reported),
 		cmocka_unit_test(the_first_error_is_the_requests),
+		cmocka_unit_test(memory_in_pieces),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

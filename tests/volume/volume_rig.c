@@ -447,14 +447,18 @@ bool rig_is_done(const struct weir_io *io)
 
 void rig_start(struct rig *rig, struct weir_io *io, enum weir_io_kind kind, u64 vba, u32 blocks, void *data)
 {
-	struct iovec *iov = calloc(1, sizeof(*iov));
+	size_t bytes = (size_t)blocks * BLOCK, piece = rig->piece_bytes ? rig->piece_bytes : bytes;
+	unsigned count = data ? (unsigned)((bytes + piece - 1) / piece) : 0;
+	struct iovec *iov = calloc(count + 1, sizeof(*iov));
 
-	*iov = (struct iovec){ data, (size_t)blocks * BLOCK };
+	for (unsigned i = 0; i < count; i++)
+		iov[i] =
+			(struct iovec){ (char *)data + i * piece, i < count - 1 ? piece : bytes - i * piece };
 	*io = (struct weir_io){ .kind = kind,
 				.offset_bytes = vba * BLOCK,
 				.bytes = (u64)blocks * BLOCK,
 				.iov = iov,
-				.iov_count = data != NULL,
+				.iov_count = count,
 				.force_unit_access = rig->durable,
 				.done = note_done };
 	assert_true(rig->medium->ops->submit(rig->medium, io));

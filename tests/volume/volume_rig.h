@@ -76,6 +76,7 @@ struct rig {
 	bool refuse_renewal;
 	bool keeps_dead; /* takes no engine out */
 	bool durable;
+	size_t piece_bytes; /* of a request's memory; 0: it is one */
 	void (*on_lease)(void);
 	unsigned renewals;
 	unsigned releases;
