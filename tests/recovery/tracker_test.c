@@ -41,6 +41,7 @@ struct rig {
 	uint64_t first, posted[QUEUES], rings[QUEUES], slot_addresses[QUEUES];
 };
 
+static struct weir_context context;
 static struct weir_queue queues[QUEUES];
 static struct weir_slot slots[QUEUES][DEPTH];
 static _Alignas(NVME_PAGE_BYTES) unsigned char rings[QUEUES][2 * NVME_PAGE_BYTES];
@@ -91,7 +92,8 @@ static void open_rig(struct rig *rig, uint64_t first)
 	memset(rings, 0, sizeof(rings));
 	now_ns = 5000 * MS;
 	rig->first = first;
-	rig->storage = (struct weir_storage){ .queues = WEIR_ADDR(queues),
+	rig->storage = (struct weir_storage){ .context = &context,
+					      .queues = WEIR_ADDR(queues),
 					      .rings = rig->rings,
 					      .slots = rig->slot_addresses,
 					      .queue_count = QUEUES,
