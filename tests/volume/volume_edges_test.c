@@ -336,6 +336,19 @@ static void memory_in_pieces(void **state)
 	rig_end(&rig);
 }
 
+/* An engine is the same one in every map: a client has room for so many, and maps come as long as it lives. */
+static void engines_are_known_again(void **state)
+{
+	(void)state;
+	rig_begin(&rig, 2);
+	rig_open(&rig, false, 20000);
+	for (unsigned i = 0; i < 2 * WEIR_SESSION_SLOTS; i++) {
+		rig_new_epoch(&rig, true, true);
+		assert_int_equal(write_block(i % 4 * UNIT, i), 0);
+	}
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -348,6 +361,7 @@ int main(void)
 		cmocka_unit_test(each_damaged_replica_is_reported),
 		cmocka_unit_test(the_first_error_is_the_requests),
 		cmocka_unit_test(memory_in_pieces),
+		cmocka_unit_test(engines_are_known_again),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
