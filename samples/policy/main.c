@@ -129,5 +129,9 @@ int main(int argc, char **argv)
 		fprintf(stderr, "weir-policy: %s\n", weir_last_error());
 		error = -EIO;
 	}
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, "weir-policy: cannot write to standard output\n");
+		error = -EIO;
+	}
 	return error || sums[0] != sums[1];
 }
