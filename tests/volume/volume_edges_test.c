@@ -336,7 +336,8 @@ static void memory_in_pieces(void **state)
 	rig_end(&rig);
 }
 
-/* An engine is the same one in every map: a client has room for so many, and maps come as long as it lives. */
+/* An engine is the same one in every map: a client has room for so many, and maps come as long as it lives.
+ */
 static void engines_are_known_again(void **state)
 {
 	(void)state;
