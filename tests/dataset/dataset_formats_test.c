@@ -139,7 +139,6 @@ static void test_each_format(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		print_message("%s\n", formats[i].which);
 		open_written(writer, formats[i].which);
 		check_written(formats[i].format);
 	}
