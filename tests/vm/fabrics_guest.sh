@@ -48,14 +48,15 @@ is_live() {
   [ "$(cat "/sys/class/nvme/$(fabrics_controller)/state" 2>/dev/null)" = live ]
 }
 
-# The block device of namespace NUMBER of $nqn.
+# The block device of namespace NUMBER of $nqn. Its name has another number where the kernel looks for several at a time (6.12).
 fabrics_disk() {
   local i folder
   for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     for folder in /sys/class/nvme-subsystem/*; do
       [ "$(cat "$folder/subsysnqn" 2>/dev/null)" = $nqn ] || continue
-      for node in "$folder"/nvme*n$1 "$folder"/nvme*/nvme*n$1; do
+      for node in "$folder"/nvme*n[0-9]* "$folder"/nvme*/nvme*n[0-9]*; do
         case $(basename "$node") in *c*) continue ;; esac
+        [ "$(cat "$node/nsid" 2>/dev/null)" = $1 ] || continue
         if [ -b "/dev/$(basename "$node")" ]; then
           echo "/dev/$(basename "$node")"
           return
