@@ -15,8 +15,9 @@
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
+
+#include "threads.h"
 
 #if defined(__has_feature)
 #define TEST_FEATURE(name) __has_feature(name)
@@ -50,35 +51,6 @@ static inline unsigned test_files(void)
 	return count;
 }
 
-/* A thread of the kernel that serves an io_uring: it comes and goes as it likes. */
-static inline bool test_is_of_uring(const char *thread)
-{
-	char path[64], name[8] = "";
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", thread);
-	file = fopen(path, "re");
-	if (!file)
-		return true; /* ended meanwhile */
-	if (!fgets(name, sizeof(name), file))
-		name[0] = 0;
-	fclose(file);
-	return strncmp(name, "iou-", 4) == 0;
-}
-
-static inline unsigned test_threads(void)
-{
-	DIR *folder = opendir("/proc/self/task");
-	struct dirent *entry;
-	unsigned count = 0;
-
-	while (folder && (entry = readdir(folder)))
-		count += entry->d_name[0] != '.' && !test_is_of_uring(entry->d_name);
-	if (folder)
-		closedir(folder);
-	return count;
-}
-
 static inline uint64_t test_map_bytes(void)
 {
 	FILE *file = fopen("/proc/self/statm", "re");
@@ -91,10 +63,10 @@ static inline uint64_t test_map_bytes(void)
 	return pages * 4096;
 }
 
-/** test_has() - as of now */
+/** test_has() - as of now; threads of the kernel that serve an io_uring come and go as they like */
 static inline struct test_has test_has(void)
 {
-	struct test_has has = { test_files(), test_threads(), test_map_bytes(), 0 };
+	struct test_has has = { test_files(), test_threads_named("iou-", true), test_map_bytes(), 0 };
 	struct mallinfo2 heap = mallinfo2();
 
 	has.heap_bytes = heap.uordblks + heap.hblkhd;

@@ -2,7 +2,6 @@
 /* host_storage.c: how storages are opened: URIs, options, threads, and what a failed one leaves. */
 #include "host_cases.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
@@ -13,6 +12,7 @@
 
 #include "../rig/context.h"
 #include "../rig/leaks.h"
+#include "../rig/threads.h"
 
 void test_storage_uris(void **state)
 {
@@ -180,31 +180,9 @@ void test_read_only_files(void **state)
 	unlink(path);
 }
 
-/* The process's threads of the name that controllers' threads have. */
-static unsigned controller_threads(void)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	struct dirent *entry;
-	unsigned count = 0;
-
-	assert_non_null(tasks);
-	while ((entry = readdir(tasks)) != NULL) {
-		char path[300], name[32] = "";
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
-		file = fopen(path, "re");
-		count += file && fgets(name, sizeof(name), file) && !strncmp(name, "weir-virt-", 10);
-		if (file)
-			fclose(file);
-	}
-	closedir(tasks);
-	return count;
-}
-
 void test_storage_threads(void **state)
 {
-	unsigned before = controller_threads(), wanted;
+	unsigned before = test_threads_named("weir-virt-", false), wanted;
 	struct weir_storage *out;
 	cpu_set_t cores;
 
@@ -216,11 +194,12 @@ void test_storage_threads(void **state)
 
 		must(weir_storage_open(context, "virt:1M?threads=auto",
 				       WEIR_OPTIONS(storage, .queues = queues), &out));
-		assert_int_equal(controller_threads() - before, wanted < most ? wanted : most);
+		assert_int_equal(test_threads_named("weir-virt-", false) - before,
+				 wanted < most ? wanted : most);
 		weir_storage_close(out);
 	}
 	must(weir_storage_open(context, "virt:1M?threads=3", NULL, &out));
-	assert_int_equal(controller_threads() - before, 3);
+	assert_int_equal(test_threads_named("weir-virt-", false) - before, 3);
 	weir_storage_close(out);
 }
 

@@ -3,7 +3,6 @@
  * fabrics_idle_test.c: a storage over the network that nobody uses for long, or whose target is gone for
  * long. The clock of the storage's thread and of the target's runs as fast as both of them read it.
  */
-#include <dirent.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,6 +24,7 @@
 #include "device/context.h"
 #include "target/target.h"
 #include "transport/fabrics/nvmf.h"
+#include "../../rig/threads.h"
 
 #define NQN "nqn.2026-11.org.example:disk1"
 
@@ -177,27 +177,6 @@ static void a_lost_target_is_given_up_in_time(void **state)
 	must(weir_context_close(context));
 }
 
-/* Of this process, the threads of @name. */
-static unsigned threads_named(const char *name)
-{
-	DIR *tasks = opendir("/proc/self/task");
-	unsigned count = 0;
-
-	assert_non_null(tasks);
-	for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
-		char path[300], text[20] = "";
-		FILE *file;
-
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", task->d_name);
-		file = fopen(path, "r");
-		count += file && fgets(text, sizeof(text), file) && !strncmp(text, name, strlen(name));
-		if (file)
-			fclose(file);
-	}
-	closedir(tasks);
-	return count;
-}
-
 /* Half as many movers as cores move for all storages, and end with the last of them. */
 static void storages_share_movers(void **state)
 {
@@ -215,8 +194,8 @@ static void storages_share_movers(void **state)
 	snprintf(uri, sizeof(uri), "nvmf:%s/%s", weir_target_address(target, 0), NQN);
 	for (unsigned i = 0; i < STORAGES; i++) {
 		must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 1), &storages[i]));
-		assert_int_equal(threads_named("weir-mover"), i < most ? i + 1 : most);
-		assert_int_equal(threads_named("weir-keeper"), i + 1);
+		assert_int_equal(test_threads_named("weir-mover", false), i < most ? i + 1 : most);
+		assert_int_equal(test_threads_named("weir-keeper", false), i + 1);
 	}
 	for (unsigned i = 0; i < STORAGES; i++) {
 		memset(block, (int)i + 1, sizeof(block));
@@ -225,8 +204,8 @@ static void storages_share_movers(void **state)
 		assert_memory_equal(back, block, sizeof(block));
 		must(weir_storage_close(storages[i]));
 	}
-	assert_int_equal(threads_named("weir-mover"), 0);
-	assert_int_equal(threads_named("weir-keeper"), 0);
+	assert_int_equal(test_threads_named("weir-mover", false), 0);
+	assert_int_equal(test_threads_named("weir-keeper", false), 0);
 	must(weir_context_close(context));
 	weir_target_stop(target, 10000);
 	weir_target_destroy(target);
