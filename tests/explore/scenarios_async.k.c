@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kernels for wait.h, async.h and share.h. In a file of their own: few changes of the core concern them. */
+/*
+ * Kernels for wait.h, async.h and share.h. In a file of their own: few changes of the core concern them.
+ *
+ * Loops stand here as they were written: to turn and unroll them takes the optimiser three quarters of the
+ * time in kernels of this size, and what it makes of the same core's loops is seen with scenarios.k.c.
+ *
+ * Flags: -fno-unroll-loops -mllvm -rotation-max-header-size=0
+ */
 #include <weir/share.h>
 #include <weir/transfer.h>
 
