@@ -23,6 +23,14 @@ static void *take_pages(struct weir_window *window)
 	return NULL;
 }
 
+/* Whether another driver has made pages there: that of an SSD over its own memory (CMB), say. */
+static bool has_pages(const struct weir_window *window)
+{
+	unsigned long first = PHYS_PFN(pci_resource_start(window->pdev, window->bar) + window->offset);
+
+	return pfn_valid(first) || pfn_valid(first + PHYS_PFN(window->bytes) - 1);
+}
+
 /* From Linux 6.15 on they begin without a reference, and are to be given back so. */
 static void give_references(struct weir_window *window)
 {
@@ -50,7 +58,7 @@ int weir_pages_make(struct weir_file *file, struct weir_window *window)
 				   "%s has no driver, with which its pages would go: bind one, then claim",
 				   pci_name(window->pdev));
 	window->pages = take_pages(window);
-	if (!window->pages) {
+	if (!window->pages && !has_pages(window)) {
 		error = pci_p2pdma_add_resource(window->pdev, window->bar, window->bytes, window->offset);
 		if (error)
 			return weir_refuse(file, error, "no pages over BAR %d of %s", window->bar,
