@@ -148,10 +148,10 @@ static void test_buckets(void **state)
 		assert_in_range(perf_bucket(ns), last, last + 1);
 		last = perf_bucket(ns);
 	}
-	assert_int_equal(perf_bucket(7), 7);
-	assert_int_equal(perf_bucket(9), 8);
-	assert_int_equal(perf_bucket(16), 12);
-	assert_true(perf_bucket(UINT64_MAX) < PERF_BUCKETS);
+	assert_int_equal(perf_bucket(127), 127);
+	assert_int_equal(perf_bucket(129), 128);
+	assert_int_equal(perf_bucket(256), 192);
+	assert_int_equal(perf_bucket(UINT64_MAX), PERF_BUCKETS - 1);
 }
 
 int main(void)

@@ -6,8 +6,9 @@
 #include <weir/abi.h>
 
 enum {
-	PERF_BUCKETS = 256, /* of latency: four per power of two of nanoseconds */
-	PERF_DISKS = 16,    /* storages of one load */
+	PERF_PER_POWER = 64, /* buckets of latency per power of two of nanoseconds */
+	PERF_BUCKETS = 59 * PERF_PER_POWER,
+	PERF_DISKS = 16, /* storages of one load */
 	PERF_OCTAVES = 64,
 	PERF_TERMS = 24,
 	PERF_CLOCK_STEPS = 16, /* requests between two looks at the clock where none is timed */

@@ -106,14 +106,14 @@ WEIR_FN u32 perf_reads(WEIR_GLOBAL struct perf_load *load, u64 lane, u64 step)
 	return weir_mulhi(perf_random(load->indices.seed + 1, ~lane, step), 100) < load->reads_percent;
 }
 
-/* Exact below 8, then four buckets per power of two: 8, 10, 12, 14, 16, 20, ... */
+/* Exact below 128, then 64 buckets per power of two: 128, 130, 132, ..., 256, 260, ... */
 WEIR_FN u32 perf_bucket(u64 ns)
 {
 	u32 power = 0;
 
-	for (; ns >= 8; ns >>= 1)
+	for (; ns >= 2 * PERF_PER_POWER; ns >>= 1)
 		power++;
-	return (power * 4 + (u32)ns) % PERF_BUCKETS;
+	return power * PERF_PER_POWER + (u32)ns;
 }
 
 /* When the time is up: the same moment for all lanes, however late one begins. */

@@ -53,9 +53,9 @@ double perf_most(const struct perf_series *series)
 
 double perf_bucket_us(unsigned i)
 {
-	unsigned power = i < 8 ? 0 : (i - 4) / 4;
+	unsigned power = i < 2 * PERF_PER_POWER ? 0 : i / PERF_PER_POWER - 1;
 
-	return (double)((uint64_t)(i - power * 4) << power) / 1e3;
+	return (double)((uint64_t)(i - power * PERF_PER_POWER) << power) / 1e3;
 }
 
 double perf_percentile_us(const uint64_t *buckets, double share)
