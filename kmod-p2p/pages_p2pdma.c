@@ -23,12 +23,18 @@ static void *take_pages(struct weir_window *window)
 	return NULL;
 }
 
+/* Besides memory's own, which a section has for holes, too. */
+static bool is_device_page(unsigned long pfn)
+{
+	return pfn_valid(pfn) && is_zone_device_page(pfn_to_page(pfn));
+}
+
 /* Whether another driver has made pages there: that of an SSD over its own memory (CMB), say. */
 static bool has_pages(const struct weir_window *window)
 {
 	unsigned long first = PHYS_PFN(pci_resource_start(window->pdev, window->bar) + window->offset);
 
-	return pfn_valid(first) || pfn_valid(first + PHYS_PFN(window->bytes) - 1);
+	return is_device_page(first) || is_device_page(first + PHYS_PFN(window->bytes) - 1);
 }
 
 /* From Linux 6.15 on they begin without a reference, and are to be given back so. */
