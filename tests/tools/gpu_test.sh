@@ -102,6 +102,8 @@ check "a module's step: a build of its own, under the same name" 1 'len(t) == 3 
 check "and beside another" 1 'len(t) == 3 and t[kind, "lanes"]["commit"] == "abc1234567"
 last == "11 passed, 1 failed, 2 skipped" and out.count("== building in") == 2 and open("'"$dir"'/configured").read().count("setup") == 1' \
   "$ci/gpu" "$build" lanes "$module"
+WEIR_FIGURES_COMMIT=def4567890 check "a step that finds nothing to run here: what was known of it stays" 0 'out == "" and len(t) == 3
+t[kind, "lanes"]["passed"] == 3 and t[kind, "lanes"]["commit"] == "abc1234567"' "$ci/gpu-results" "$build" "$kind" <<<"$kind lanes 0 0 4 1"
 check "one that takes the same build, configured for it, has rows of its own" 1 'len(t) == 16 and t[kind, "lanes"]["passed"] == 3
 t["'"$beside"'", "samples"]["failed"] == 1 and "FAILED samples beside: cannot make the graph" in out
 [t["'"$beside"'", "lanes"][what] for what in ("passed", "failed", "skipped")] == [3, 0, 1] and t["'"$beside"'", "open"]["failed"] == 1
