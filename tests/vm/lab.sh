@@ -215,8 +215,17 @@ stands_still() {
   if [ -s "$work/log" ]; then grep -qE 'stuck for [1-9][0-9]{2,}s' "$work/log"; else [ $((SECONDS - $1)) -ge $boot_seconds ]; fi
 }
 
+# Whether qemu's STATUS is that of a crash: of a segmentation fault a guest's own status can be, too, and is told in its log.
+crashed() {
+  case $1 in
+    132 | 134 | 136) true ;;
+    139) ! grep -qF "guest: $name ends with" "$work/log" ;;
+    *) false ;;
+  esac
+}
+
 # qemu with the array devices, once, to its end. Return: its status; 125 if it was ended because it stood still before its
-# first process.
+# first process, or qemu itself crashed before that.
 start() {
   local status=0 process still= begin=$SECONDS
   # Sockets have short names: paths to them are limited.
@@ -242,13 +251,14 @@ mitigations=off cryptomgr.notests intel_iommu=on weir.test=$name weir.seed=$seed
   wait
   rm -rf "$sockets"
   [ -z "$still" ] || return 125
+  ! crashed $status || grep -qF 'guest: up' "$work/log" || return 125
   return $status
 }
 
 # The machine with the array devices, to its end. Its log is $work/log; what the guest asked of the monitor is in
 # $work/asked. Return: the guest's exit status.
-# Once in some thousand starts the emulated machine stands still before the kernel has started a process. Nothing of weir has
-# run then, so it is started again, and the test's line says so.
+# Once in some thousand starts the emulated machine stands still, or crashes, before the kernel has started a process. Nothing
+# of weir has run then, so it is started again, and the test's line says so.
 machine() {
   local status=0 again
   cat "$folder/initramfs" "$folder/$kernel/modules.cpio" ${fio:+"$folder/fio.cpio"} >"$work/initramfs"
@@ -256,12 +266,13 @@ machine() {
   start || status=$?
   for again in 1 2; do
     [ $status = 125 ] || break
-    echo "started again: it stood still before its first process" | tee -a "$work/again"
+    echo "started again: it stood still or crashed before its first process" | tee -a "$work/again"
     status=0
     start || status=$?
   done
-  [ $status != 125 ] || fail "three machines stood still before their first process"
+  [ $status != 125 ] || fail "three machines stood still or crashed before their first process"
   [ $status != 124 ] || fail "the machine did not end within $guest_seconds s"
+  ! crashed $status || fail "qemu crashed ($status)"
   [ $((status & 1)) = 1 ] && [ $status -ge 33 ] || fail "the guest did not end by itself (qemu: $status)"
   return $(((status - 33) / 2))
 }
