@@ -140,8 +140,8 @@ static u32 check_join(const struct target_controller *controller, const struct t
 	if (!subsystem || qid > atomic_load_explicit(&controller->queues,
 						     memory_order_relaxed)) /* relaxed: as ready, below */
 		return target_refuse(NVME_STATUS_CONNECT_INVALID_PARAMETERS);
-	if (has_queue(controller, qid))
-		return target_refuse(NVME_STATUS_COMMAND_SEQUENCE);
+	if (has_queue(controller, qid)) /* perhaps of a connection whose end its thread is about to learn */
+		return NVME_STATUS_COMMAND_SEQUENCE;
 	/* Relaxed: the host has its answer to the Property Set that made it ready. */
 	if (!atomic_load_explicit(&controller->ready, memory_order_relaxed))
 		return target_refuse(NVME_STATUS_COMMAND_SEQUENCE);

@@ -114,10 +114,8 @@ static void run_connect(struct command *command)
 	}
 	memcpy(&data, command->data, sizeof(data));
 	status = check_connect(&request, &data, &offset);
-	grown = status ? NULL : target_commands_grow(connection, request.sqsize + 1u, command);
-	command = grown ? grown : command;
 	if (!status)
-		status = grown ? join(connection, &request, &data, &offset) : NVME_STATUS_INTERNAL_ERROR;
+		status = join(connection, &request, &data, &offset);
 	if (status) {
 		refuse_connect(command, status,
 			       (status & NVME_STATUS_CODE_MASK) == NVME_STATUS_CONNECT_INVALID_PARAMETERS
@@ -127,7 +125,10 @@ static void run_connect(struct command *command)
 	}
 	connection->state = CONNECTION_CONNECTED;
 	connection->deadline_ms = 0;
-	if (!target_authenticate_begin(connection, &authreq)) {
+	/* Once it is accepted, and not before: its slot is the only one until then. */
+	grown = target_commands_grow(connection, request.sqsize + 1u, command);
+	command = grown ? grown : command;
+	if (!grown || !target_authenticate_begin(connection, &authreq)) {
 		end(command, NVME_STATUS_INTERNAL_ERROR, 0);
 		target_connection_close(connection);
 		return;
@@ -199,8 +200,10 @@ static void disconnect(struct command *command)
 		end(command, target_refuse(NVME_STATUS_INVALID_QUEUE_TYPE), 0);
 		return;
 	}
-	end(command, NVME_STATUS_SUCCESS, 0);
+	connection->leaving = command;
+	target_command_set(command, COMMAND_KEPT);
 	target_connection_close(connection);
+	connection->deadline_ms = 0; /* until target_send_last() */
 }
 
 void target_fabrics_run(struct command *command)

@@ -98,6 +98,7 @@ struct target_subsystem {
 	atomic_size_t namespace_count;
 	struct target_hosts hosts;
 	bool engine;
+	char *manager;      /* of an engine; NULL: any host */
 	u32 transfer_bytes; /* least of its storages' */
 };
 
@@ -146,7 +147,7 @@ enum command_state {
 	COMMAND_GRANTED,   /* its data is to be received */
 	COMMAND_WAITING,   /* for the core */
 	COMMAND_RUNNING,   /* in the core */
-	COMMAND_KEPT,      /* Asynchronous Event Request */
+	COMMAND_KEPT,      /* answered later: Asynchronous Event Request, Disconnect */
 	COMMAND_SENDING,
 };
 
@@ -250,6 +251,7 @@ struct command_list {
  * @running: commands whose end has not been sent
  * @free: unused slots
  * @data_begin: where the PDU's data began to go
+ * @leaving: Disconnect, whose response is the queue's last
  */
 struct connection {
 	const struct target_wire *wire;
@@ -260,13 +262,9 @@ struct connection {
 	struct target_controller *controller;
 	int socket;
 	enum connection_state state;
-	bool wants_write;
-	bool flow_control;
-	u16 qid;
-	u16 listener;
-	u32 entries;
-	u32 sq_head;
-	u32 running;
+	bool wants_write, flow_control;
+	u16 qid, listener;
+	u32 entries, sq_head, running;
 	struct virtual_queue queue;
 	struct weir_tls *tls;
 	bool hailed;
@@ -283,8 +281,7 @@ struct connection {
 	u32 digest;
 	struct command *subject;
 	u8 *data_begin;
-	u32 begin;
-	u32 end;
+	u32 begin, end;
 	struct command_list out;
 	u8 note[256];
 	u32 note_bytes;
@@ -292,6 +289,7 @@ struct connection {
 	u64 deadline_ms;
 	struct connection *next_unsent;
 	bool in_unsent;
+	struct command *leaving;
 };
 
 /** struct target_counters - of a server thread, for weir-stat; in this order published (observe/publish.h) */
@@ -464,6 +462,8 @@ void target_send_soon(struct connection *connection);
 struct nvme_cqe target_cqe(const struct command *command);
 /** target_send_response() - put @command's end into the list; @sends_data: command->data_bytes go with it */
 void target_send_response(struct command *command, u32 status, u64 result, bool sends_data);
+/** target_send_last() - answer Disconnect, once nothing else of the queue is to be answered; true: now */
+bool target_send_last(struct connection *connection);
 /** target_send_note() - bytes of a PDU that is no command's */
 void target_send_note(struct connection *connection, const void *bytes, u32 count);
 

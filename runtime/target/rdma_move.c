@@ -253,7 +253,8 @@ static void take_events(struct connection *connection)
 /* True: it has ended. */
 static bool end_if_over(struct connection *connection)
 {
-	if (!connection->rdma->broken && (connection->state != CONNECTION_CLOSING || connection->running))
+	if (!connection->rdma->broken &&
+	    (connection->state != CONNECTION_CLOSING || connection->running || target_send_last(connection)))
 		return false;
 	target_connection_end(connection);
 	return true;

@@ -28,8 +28,14 @@ static int check_listeners(const struct weir_target *target, const struct weir_t
 static int check_namespaces(const struct target_subsystem *subsystem,
 			    const struct weir_target_subsystem_options *options)
 {
+	const char *before = subsystem->manager ? subsystem->manager : "";
 	size_t count = target_namespaces(subsystem);
 
+	if (options->engine != subsystem->engine ||
+	    strcmp(before, options->manager ? options->manager : "") != 0)
+		return weir_fail(EBUSY,
+				 "\"engine\" and \"manager\" of %s cannot change while the target serves",
+				 subsystem->nqn);
 	if (options->namespace_count < count)
 		return weir_fail(EBUSY,
 				 "namespace %zu of %s cannot leave the list while the target serves: give it "

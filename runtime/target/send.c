@@ -185,6 +185,18 @@ static void account(struct connection *connection, u32 sent)
 	connection->note_sent += sent;
 }
 
+bool target_send_last(struct connection *connection)
+{
+	struct command *last = connection->leaving;
+
+	if (!last || connection->running || connection->state != CONNECTION_CLOSING)
+		return false;
+	connection->leaving = NULL;
+	connection->deadline_ms = connection->server->now_ms + TARGET_LINGER_MS;
+	target_send_response(last, NVME_STATUS_SUCCESS, 0, false);
+	return true;
+}
+
 static void all_sent(struct connection *connection)
 {
 	target_server_watch(connection, false);
@@ -214,6 +226,8 @@ bool target_tcp_flush(struct connection *connection)
 		}
 		account(connection, (u32)sent);
 	}
+	if (target_send_last(connection))
+		return target_tcp_flush(connection);
 	all_sent(connection);
 	return true;
 }

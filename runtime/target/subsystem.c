@@ -284,6 +284,8 @@ int target_subsystem_open(struct weir_target *target, const struct weir_target_s
 	fill_serial(subsystem);
 	error = options->manager ? target_nqn_check(options->manager) : 0;
 	subsystem->engine = options->engine;
+	if (!error && options->manager && !(subsystem->manager = strdup(options->manager)))
+		error = weir_fail(ENOMEM, "no memory for a subsystem");
 	if (!error)
 		error = target_hosts_load(options, &subsystem->hosts);
 	return error ? error : spaces_open(target, options, subsystem);
@@ -295,6 +297,7 @@ void target_subsystem_close(struct target_subsystem *subsystem)
 		target_namespace_close(&subsystem->namespaces[i]);
 	target_hosts_free(&subsystem->hosts);
 	free(subsystem->namespaces);
+	free(subsystem->manager);
 	free(subsystem->nqn);
 }
 

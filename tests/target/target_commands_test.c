@@ -192,7 +192,7 @@ static void event_requests_are_aborted(void **state)
 	close(admin.socket);
 }
 
-static u32 disconnect(struct host *host)
+static void ask_to_disconnect(struct host *host)
 {
 	struct nvme_fabrics_property command = { .opcode = NVME_OPCODE_FABRICS,
 						 .psdt = 0x40,
@@ -202,6 +202,11 @@ static u32 disconnect(struct host *host)
 
 	memcpy(&sqe, &command, sizeof(sqe));
 	host_capsule(host, &sqe, NULL, 0);
+}
+
+static u32 disconnect(struct host *host)
+{
+	ask_to_disconnect(host);
 	return host_response(host, NULL);
 }
 
@@ -220,6 +225,31 @@ static void a_queue_disconnects(void **state)
 		assert_int_equal(disconnect(&admin), NVME_STATUS_INVALID_QUEUE_TYPE | DNR);
 	}
 	close(admin.socket);
+}
+
+/* What runs is answered first, also where that takes longer than a connection lingers. */
+static void a_disconnect_is_answered_last(void **state)
+{
+	struct weir_target *late = host_target_of(1, NULL, "virt:1M?block=4096&lat_us=1300000");
+	struct nvme_sqe sqe;
+
+	(void)state;
+	assert_true(1300 > TARGET_LINGER_MS);
+	assert_int_equal(weir_target_start(late), 0);
+	host_queue(&queue, late, host_admin(&admin, late, 0), 1, 0, 0);
+	sqe = host_io(&queue, NVME_OPCODE_READ, 2, 0, 1);
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 4096);
+	host_capsule(&queue, &sqe, NULL, 0);
+	ask_to_disconnect(&queue);
+	assert_true(host_receive(&queue));
+	assert_int_equal(queue.header.common.type, NVME_TCP_C2H_DATA);
+	assert_int_equal(host_response(&queue, NULL), 0); /* of the read */
+	assert_int_equal(host_response(&queue, NULL), 0);
+	assert_false(host_receive(&queue));
+	close(queue.socket);
+	close(admin.socket);
+	weir_target_stop(late, 10000);
+	weir_target_destroy(late);
 }
 
 static void properties_are_few(void **state)
@@ -323,6 +353,31 @@ static void connects_say_what_is_wrong(void **state)
 			 NVME_STATUS_COMMAND_SEQUENCE | DNR); /* it is connected */
 	close(other.socket);
 	close(admin.socket);
+}
+
+/* A queue whose Connect was refused has one entry, as before: a host that sends two commands at once is
+ * ended. */
+static void a_refused_connect_leaves_one_entry(void **state)
+{
+	struct weir_target *stepped = host_target(1, NULL);
+	struct nvme_sqe sqe;
+
+	(void)state;
+	host_stepped = stepped;
+	host_adopt(&other, stepped);
+	host_hello(&other, 0, 0);
+	assert_int_equal(host_connect(&other, 0, 63, NVME_CNTLID_DYNAMIC, 0, "nqn.2026-11.org.example:none",
+				      HOST_NAME, NULL),
+			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
+	for (unsigned i = 0; i < 2; i++) {
+		sqe = host_io(&other, NVME_OPCODE_READ, 1, 0, 1);
+		host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512);
+		host_capsule(&other, &sqe, NULL, 0);
+	}
+	assert_true(host_ended(&other, NVME_TCP_FES_SEQUENCE));
+	host_stepped = NULL;
+	close(other.socket);
+	weir_target_destroy(stepped);
 }
 
 static u32 flush_all(void)
@@ -433,9 +488,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(discovery_has_few_features, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(event_requests_are_aborted, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_queue_disconnects, set_up, tear_down),
+		cmocka_unit_test(a_disconnect_is_answered_last),
 		cmocka_unit_test_setup_teardown(properties_are_few, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(connects_say_what_is_wrong, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_flush_of_all, set_up, tear_down),
+		cmocka_unit_test(a_refused_connect_leaves_one_entry),
 		cmocka_unit_test(hosts_wait_for_descriptors),
 	};
 

@@ -100,6 +100,10 @@ printf '{ "threads": 2, "listen": ["tcp://127.0.0.1:0"], "subsystems": [ { "nqn"
   "$nqn" >"$work/next.json" && mv "$work/next.json" "$work/live.json"
 kill -HUP $server
 says 'SIGHUP: as many threads as ever' 'not changed: "threads" and "queues" cannot change'
+printf '{ "listen": ["tcp://127.0.0.1:0"], "subsystems": [ { "nqn": "%s", "namespaces": ["virt:1M", "virt:2M"], "manager": "%s" } ] }' \
+  "$nqn" "$nqn" >"$work/next.json" && mv "$work/next.json" "$work/live.json"
+kill -HUP $server
+says 'SIGHUP: whoever manages it' 'not changed: "engine" and "manager" of '"$nqn"' cannot change'
 echo '{' >"$work/live.json"
 kill -HUP $server
 says 'SIGHUP: a file that is no JSON' 'live.json, line'
