@@ -440,6 +440,18 @@ int nvmf_check_namespace(struct nvmf *nvmf)
 	return error;
 }
 
+int nvmf_check_transfer(const struct nvmf *nvmf, u8 mdts, u8 there)
+{
+	u8 own = (u8)__builtin_ctzll(nvmf->keys.mdts / NVME_PAGE_BYTES);
+
+	if (!there || there >= (mdts && mdts < own ? mdts : own))
+		return 0;
+	return weir_fail(
+		EMSGSIZE,
+		"storage \"%s\": a path takes %u KiB in a command, and those under way may be longer",
+		nvmf->uri, 4u << there);
+}
+
 /* As the first time, by the host itself. */
 static int identify_again(struct nvmf *nvmf)
 {
@@ -447,13 +459,16 @@ static int identify_again(struct nvmf *nvmf)
 	const struct nvme_sqe features = { .cdw0 = NVME_ADMIN_SET_FEATURES,
 					   .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES,
 					   .cdw11 = nvmf->queues_asked };
-	u8 data[NVME_IDENTIFY_BYTES];
+	u8 data[NVME_IDENTIFY_BYTES], mdts = nvmf->controller.mdts;
 	int error = admin_command(nvmf, &identify, data, "Identify Controller");
 
 	if (error)
 		return error;
 	nvmf_note_controller(nvmf, data);
-	error = nvmf_check_namespace(nvmf);
+	error = nvmf_check_transfer(nvmf, mdts, nvmf->controller.mdts);
+	nvmf->controller.mdts = mdts; /* what lanes know */
+	if (!error)
+		error = nvmf_check_namespace(nvmf);
 	return error || !nvmf->queues_asked
 		       ? error
 		       : admin_command(nvmf, &features, NULL, "Set Features (Number of Queues)");

@@ -135,19 +135,6 @@ static int ask_for_queues(struct nvmf_path *path, u32 asked)
 	return 0;
 }
 
-/* Commands that the path in use takes are not too long for this one. */
-static int check_transfer(const struct nvmf_path *path, u8 mdts)
-{
-	u8 there = path->probe->controller.mdts,
-	   own = (u8)__builtin_ctzll(path->nvmf->keys.mdts / NVME_PAGE_BYTES);
-
-	if (!there || there >= (mdts && mdts < own ? mdts : own))
-		return 0;
-	return weir_fail(EMSGSIZE,
-			 "storage \"%s\": a path takes %u KiB in a command, and the one in use more",
-			 path->nvmf->uri, 4u << there);
-}
-
 /* It leads to the disk that lanes know. */
 static int check_disk(struct nvmf_path *path, const struct nvmf_controller *used)
 {
@@ -160,7 +147,7 @@ static int check_disk(struct nvmf_path *path, const struct nvmf_controller *used
 	memcpy(there->nguid, used->nguid, sizeof(used->nguid));
 	error = nvmf_check_namespace(path->probe);
 	there->nsid = 0; /* a change of it is the storage's to notice */
-	return error ? error : check_transfer(path, used->mdts);
+	return error ? error : nvmf_check_transfer(path->nvmf, used->mdts, there->mdts);
 }
 
 /* Entries: as many as at home, as far as the controller goes. */

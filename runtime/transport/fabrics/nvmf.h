@@ -292,7 +292,7 @@ struct nvmf_controller {
 	u32 nsid;
 	u64 blocks;
 	u32 block_log2;
-	u8 nguid[16];
+	u8 nguid[24]; /* EUI64 behind it, as Identify Namespace has them */
 };
 
 struct nvmf {
@@ -537,8 +537,7 @@ int nvmf_associate(struct nvmf *nvmf);
 int nvmf_enable(struct nvmf *nvmf, uint32_t cc);
 /** nvmf_shutdown() - normal shutdown; 0: it is complete */
 int nvmf_shutdown(struct nvmf *nvmf, uint32_t cc);
-/** nvmf_connect_queue() - an I/O queue of the association; *@status: what the controller says, where it does
- */
+/** nvmf_connect_queue() - an I/O queue of the association; *@status: the controller's, where it says one */
 int nvmf_connect_queue(struct nvmf_queue *queue, u32 *status);
 /** nvmf_dissociate() - close all connections; requests of lanes are held */
 void nvmf_dissociate(struct nvmf *nvmf);
@@ -546,9 +545,10 @@ void nvmf_dissociate(struct nvmf *nvmf);
 int nvmf_associate_again(struct nvmf *nvmf);
 /** nvmf_property_get() - a property; 0 or a negative errno with a sentence */
 int nvmf_property_get(struct nvmf *nvmf, u32 offset, bool wide, u64 *value);
-
 /** nvmf_check_namespace() - is it still what lanes know? 0, or a negative errno with a sentence */
 int nvmf_check_namespace(struct nvmf *nvmf);
+/** nvmf_check_transfer() - commands made for MDTS @mdts are not too long for @there; 0, or likewise */
+int nvmf_check_transfer(const struct nvmf *nvmf, u8 mdts, u8 there);
 /** nvmf_hold_until() - what is held is sent again at @ns, and nothing new before it is answered */
 void nvmf_hold_until(struct nvmf *nvmf, u64 ns);
 /** nvmf_send_again() - what is held, by any path that has room */

@@ -133,8 +133,6 @@ static void reroute(struct nvmf_request *request, u32 status)
 static void complete(struct nvmf_queue *home, struct nvmf_request *request, u32 status)
 {
 	count_carried(request->carrier, false);
-	if (home->id && !status)
-		home->nvmf->rerouted_ns = 0;
 	if (!home->id && !status)
 		nvmf_bridge_end(home, request);
 	else if (!status)
@@ -142,6 +140,8 @@ static void complete(struct nvmf_queue *home, struct nvmf_request *request, u32 
 	if (request->resent)
 		home->nvmf->resent_open--;
 	request->resent = false;
+	if (home->id && (!status || (!home->nvmf->resent_open && !home->nvmf->rerouted)))
+		home->nvmf->rerouted_ns = 0; /* none is left of those that were rerouted */
 	request->state = NVMF_FREE;
 	home->inflight--;
 	nvmf_ring_post(home, request->cid, request->cqe.dw3 >> 17, request->cqe.dw0, request->cqe.dw1);

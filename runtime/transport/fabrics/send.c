@@ -89,7 +89,9 @@ static bool add_pdu(struct nvmf_connection *connection)
 	struct nvmf_batch *batch = connection->batch;
 	struct nvmf_pdu *pdu = &connection->line[connection->line_head % connection->line_size];
 	union nvme_tcp_header *header = &batch->headers[batch->pdus];
-	u32 bytes = pdu->bytes < connection->out.most_data ? pdu->bytes : connection->out.most_data;
+	/* MAXH2CDATA is of H2CData alone. */
+	bool whole = pdu->type == NVME_TCP_CAPSULE_CMD || pdu->bytes < connection->out.most_data;
+	u32 bytes = whole ? pdu->bytes : connection->out.most_data;
 	u32 first, room = NVMF_BATCH_IOVS - batch->count;
 
 	if (room < pdu->request->segment_count + 3)

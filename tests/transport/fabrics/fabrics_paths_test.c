@@ -105,6 +105,11 @@ static void ana_changes_by_event(void **state)
 	assert_int_equal(value(MOVES), 2 * sizeof(states) / sizeof(states[0]));
 }
 
+static int64_t ms_between(const struct timespec *begun, const struct timespec *ended)
+{
+	return (ended->tv_sec - begun->tv_sec) * 1000 + (ended->tv_nsec - begun->tv_nsec) / 1000000;
+}
+
 static void *mend_soon(void *argument)
 {
 	poll(NULL, 0, 300);
@@ -128,9 +133,12 @@ static void no_path_takes_commands_for_a_while(void **state)
 	work_until(STATES + 0, NVME_ANA_OPTIMIZED);
 }
 
-/* ... for as long as ctrl_loss_s says. */
+/* ... for as long as ctrl_loss_s says, each time anew. */
 static void no_path_takes_commands_any_more(void **state)
 {
+	const int64_t ctrl_loss_ms = 1000;
+	struct timespec begun, ended;
+
 	(void)state;
 	open_paths("&ctrl_loss_s=1");
 	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
@@ -138,6 +146,10 @@ static void no_path_takes_commands_any_more(void **state)
 		weir_target_set_ana(target, i, NVME_ANA_INACCESSIBLE);
 	assert_int_equal(weir_storage_read(storage, 0, found, ROUND), -EIO);
 	assert_non_null(strstr(weir_last_error(), "path inaccessible")); /* its status, and no deadline */
+	clock_gettime(CLOCK_MONOTONIC, &begun);
+	assert_int_equal(weir_storage_read(storage, 0, found, ROUND), -EIO);
+	clock_gettime(CLOCK_MONOTONIC, &ended);
+	assert_true(ms_between(&begun, &ended) >= ctrl_loss_ms);
 }
 
 static void write_bytes(void)
@@ -177,7 +189,7 @@ static int64_t write_into_silence(void (*write)(void))
 	write();
 	clock_gettime(CLOCK_MONOTONIC, &ended);
 	cuttable_set(&paths[0], CUTTABLE_WORKS);
-	return used ? (ended.tv_sec - begun.tv_sec) * 1000 + (ended.tv_nsec - begun.tv_nsec) / 1000000 : 0;
+	return used ? ms_between(&begun, &ended) : 0;
 }
 
 /* A target that falls silent with a write that it has: that is sent by the other path when the target must

@@ -368,6 +368,7 @@ class Connection:
             struct.pack_into("<QQQ", out, 0, *[len(self.peer.media) // args.block] * 3)
             out[99] = args.protected
             out[104:120] = bytes([args.nguid]) * 16
+            out[120:128] = bytes([args.eui]) * 8
             out[128 + 2] = args.block.bit_length() - 1
         return bytes(out)
 
@@ -471,6 +472,7 @@ def main():
     parser.add_argument("--blocks", type=int, default=4096)
     parser.add_argument("--block", type=int, default=512)
     parser.add_argument("--nguid", type=int, default=0)
+    parser.add_argument("--eui", type=int, default=0)
     parser.add_argument("--protected", type=int, default=0)
     parser.add_argument("--nqn", default="nqn.2026-11.test:peer")
     parser.add_argument("--host", default="")

@@ -126,6 +126,8 @@ static void every_good_peer_keeps_the_data(void **state)
 		check_round(storage, 0, BYTES, i + 1);
 		check_round(storage, 4096, 4096, i + 100);
 		check_round(storage, 3 * 4096, 20480, i + 200);
+		check_round(storage, 2 * 4096, 8192,
+			    i + 300); /* in a capsule, where that takes more than H2CData */
 		must(weir_storage_read(storage, BYTES, found, BYTES));
 		assert_true(pristine(found, BYTES, BYTES));
 		must(weir_storage_close(storage));
@@ -344,10 +346,10 @@ static void a_restarted_target_is_found_again(void **state)
 	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
 }
 
-/* Fewer blocks, or longer ones: none of its queues is connected to. */
+/* Fewer blocks, longer ones, or shorter transfers: none of its queues is connected to. */
 static void a_smaller_namespace_is_not_gone_on_with(void **state)
 {
-	static const char *const others[] = { "--blocks 1024", "--block 4096" };
+	static const char *const others[] = { "--blocks 1024", "--block 4096", "--mdts 1" };
 	struct weir_storage *storage;
 	struct peer first;
 
@@ -369,18 +371,21 @@ static void a_smaller_namespace_is_not_gone_on_with(void **state)
 /* Of the same size, and another one all the same. */
 static void another_namespace_is_not_gone_on_with(void **state)
 {
+	static const char *const pairs[][2] = { { "--nguid 1", "--nguid 2" }, { "--eui 1", "--eui 2" } };
 	struct weir_storage *storage;
 	struct peer first;
 
 	(void)state;
-	assert_true(peer_start(&peer, "--nguid 1"));
-	must(open_storage("ctrl_loss_s=1", &storage));
-	first = peer;
-	peer_end(&first);
-	assert_true(peer_start_at(&peer, first.port, "--nguid 2"));
-	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
-	(void)weir_storage_close(storage);
-	peer_end(&peer);
+	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		assert_true(peer_start(&peer, pairs[i][0]));
+		must(open_storage("ctrl_loss_s=1", &storage));
+		first = peer;
+		peer_end(&first);
+		assert_true(peer_start_at(&peer, first.port, pairs[i][1]));
+		assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
+		(void)weir_storage_close(storage);
+		peer_end(&peer);
+	}
 }
 
 /** struct refusal - a peer, keys, and words of the one sentence that says why nothing came of it */
