@@ -18,7 +18,7 @@
 #include <weir/status.h>
 
 /** WEIR_ABI_VERSION - changes whenever a structure below changes its layout */
-#define WEIR_ABI_VERSION 8
+#define WEIR_ABI_VERSION 9
 
 /* How a completion's data reached its destination. */
 enum {
@@ -505,7 +505,7 @@ struct weir_unaligned {
 
 WEIR_ASSERT_SIZE(struct weir_unaligned, 72);
 
-enum { WEIR_SWEEP_NAMED = 8 };
+enum { WEIR_SWEEP_NAMED = 8, WEIR_SWEEP_LATE = 64 };
 
 /** struct weir_sweep_named - a line that could not be written: storage, first block and why */
 struct weir_sweep_named {
@@ -517,16 +517,18 @@ struct weir_sweep_named {
 /**
  * struct weir_sweep_note - what a flush tells the host
  * @failed: lines that could not be written
- * @late: storages that did not answer in time, a bit each by weir_disk.id modulo 64
+ * @late: not 0: some storage did not answer in time
  * @named: the first of @failed
+ * @waited: weir_disk.id plus 1 of each that did not, from place id modulo WEIR_SWEEP_LATE on; 0: free
  */
 struct weir_sweep_note {
 	weir_shared_u64 failed;
 	weir_shared_u64 late;
 	struct weir_sweep_named named[WEIR_SWEEP_NAMED];
+	weir_shared_u32 waited[WEIR_SWEEP_LATE];
 };
 
-WEIR_ASSERT_SIZE(struct weir_sweep_note, 144);
+WEIR_ASSERT_SIZE(struct weir_sweep_note, 400);
 
 /**
  * struct weir_writer - an array that lanes may write to, too (<weir/writer.h>)

@@ -25,7 +25,7 @@ static uint64_t set_bytes(uint64_t line_bytes)
 /* Sets that fit the options; 0 with a sentence if not one does. */
 static uint64_t count_sets(const struct weir_cache_options *options, uint64_t line_bytes)
 {
-	uint64_t sets = options->lines ? (options->lines + WEIR_WAYS - 1) / WEIR_WAYS
+	uint64_t sets = options->lines ? options->lines / WEIR_WAYS + (options->lines % WEIR_WAYS != 0)
 				       : (options->bytes - (options->bytes > sizeof(struct weir_lines)
 								    ? sizeof(struct weir_lines)
 								    : options->bytes)) /
@@ -35,6 +35,9 @@ static uint64_t count_sets(const struct weir_cache_options *options, uint64_t li
 		(void)weir_fail(EINVAL, "cache: give bytes or lines, not both");
 	else if (!options->lines && !options->bytes)
 		(void)weir_fail(EINVAL, "cache of zero lines: give bytes, or lines of 4 at least");
+	else if (sets > SIZE_MAX / set_bytes(line_bytes) - 1)
+		(void)weir_fail(EINVAL, "cache of %llu lines of %llu bytes: no memory has room for them",
+				(unsigned long long)options->lines, (unsigned long long)line_bytes);
 	else if (!sets)
 		(void)weir_fail(EINVAL, "cache of %llu bytes: one set of %d lines of %llu bytes needs %llu",
 				(unsigned long long)options->bytes, WEIR_WAYS, (unsigned long long)line_bytes,

@@ -99,15 +99,17 @@ static int complain(const struct weir_cache *cache, const struct weir_sweep_note
 }
 
 /* NVMe Flush of the storages of @disks that answered. */
-static int make_durable(struct weir_cache *cache, const struct weir_cache_disks *disks, uint64_t late)
+static int make_durable(struct weir_cache *cache, const struct weir_cache_disks *disks,
+			const struct weir_sweep_note *note)
 {
-	int error = 0;
+	struct weir_sweep sweep = { .note = WEIR_ADDR(note) };
+	struct weir_losses losses = { .error = 0 };
 
-	for (uint32_t i = 0; i < disks->extent.disk_count && !error; i++)
-		if (!((late >> (disks->members[i].disk.id % 64)) & 1))
-			error = weir_disk_flush(cache->context, &disks->members[i].disk,
-						disks->members[i].uri);
-	return error;
+	for (uint32_t i = 0; i < disks->extent.disk_count; i++)
+		if (!weir_sweep_expired(sweep, disks->members[i].disk.id))
+			weir_losses_add(&losses, weir_disk_flush(cache->context, &disks->members[i].disk,
+								 disks->members[i].uri));
+	return weir_losses_end(&losses);
 }
 
 /* What was written back is dropped, so that it is read from storage from here on. */
@@ -130,13 +132,15 @@ static int invalidate(struct weir_cache *cache, uint64_t first_key, uint64_t end
 static int flush(struct weir_cache *cache, uint64_t first_key, uint64_t end_key, int durable,
 		 const struct weir_cache_disks *only)
 {
+	struct weir_losses losses = { .error = 0 };
 	struct weir_sweep_note note;
-	int error = sweep(cache, first_key, end_key, WEIR_SWEEP_FLUSH, &note), unflushed = 0;
+	int error = sweep(cache, first_key, end_key, WEIR_SWEEP_FLUSH, &note), unflushed;
 
-	for (const struct weir_cache_disks *disks = cache->disks; disks && durable && !error && !unflushed;
+	for (const struct weir_cache_disks *disks = cache->disks; disks && durable && !error;
 	     disks = disks->next)
 		if (disks->written && !disks->closed && (!only || disks == only))
-			unflushed = make_durable(cache, disks, weir_load_u64_relaxed_sys(&note.late));
+			weir_losses_add(&losses, make_durable(cache, disks, &note));
+	unflushed = weir_losses_end(&losses);
 	if (!error)
 		error = complain(cache, &note, "they stay dirty, and the next flush tries again");
 	if (!error && !unflushed && cache->invalidates)

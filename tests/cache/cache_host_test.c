@@ -440,6 +440,34 @@ static void test_dirty_lines_of_a_large_cache(void **state)
 	must(weir_context_close(context));
 }
 
+/* More than there is of anything: refused, and no number goes round. */
+static void test_sizes_beyond_all(void **state)
+{
+	static const uint64_t lines[] = { ((uint64_t)1 << 61) + 4, ((uint64_t)1 << 59) * 4 + 4, UINT64_MAX };
+	static const uint64_t waits[] = { UINT64_MAX, INT64_MAX, (uint64_t)1 << 61 };
+	struct weir_context *context = open_context();
+	unsigned char block[LINE];
+	struct weir_storage *storage;
+	struct weir_cache *cache;
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * sizeof(lines) / sizeof(lines[0]); i++)
+		says(weir_cache_create(
+			     context,
+			     WEIR_OPTIONS(cache, .lines = lines[i / 2], .line_bytes = i % 2 ? 512 : 65536),
+			     &cache),
+		     -EINVAL, "no memory has room for them");
+	for (unsigned i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+		must(weir_storage_open(
+			context, "virt:1M?lat_us=20000",
+			WEIR_OPTIONS(storage, .timeout_us = waits[i], .command_timeout_us = waits[i]),
+			&storage));
+		must(weir_storage_read(storage, 0, block, sizeof(block)));
+		must(weir_storage_close(storage));
+	}
+	must(weir_context_close(context));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -451,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_neighbours_keep_their_lines),
 		cmocka_unit_test(test_keys_run_out),
 		cmocka_unit_test(test_dirty_lines_of_a_large_cache),
+		cmocka_unit_test(test_sizes_beyond_all),
 	};
 
 	if (!test_begins())

@@ -83,6 +83,7 @@ void test_lanes_flush(void **state);
 void test_durable_means_an_nvme_flush(void **state);
 void test_durable_reaches_every_storage(void **state);
 void test_durable_tells_every_member(void **state);
+void test_durable_tells_every_layout(void **state);
 void test_every_member_becomes_durable(void **state);
 
 /* The cases of writeback_errors.c. */
@@ -91,6 +92,7 @@ void test_media_error_on_write_back(void **state);
 void test_close_names_what_is_lost(void **state);
 void test_a_set_that_cannot_be_written(void **state);
 void test_a_controller_that_dies(void **state);
+void test_a_late_storage_is_no_other(void **state);
 void test_read_only_storage(void **state);
 void test_past_the_end(void **state);
 

@@ -121,6 +121,38 @@ void test_a_controller_that_dies(void **state)
 	}
 }
 
+enum { OTHERS = 63, LATE_US = 300000 };
+
+/* A storage that never answers, opened 64 storages behind a good one: of that each line is written. */
+void test_a_late_storage_is_no_other(void **state)
+{
+	struct test_put_args args, late_args;
+	struct weir_writer writer;
+	struct weir_storage *other, *late;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 8192 });
+	for (unsigned i = 0; i < OTHERS; i++) {
+		must(test_storage_open(rig.context, "virt:4K", NULL, &other));
+		must(weir_storage_close(other));
+	}
+	must(test_storage_open(rig.context,
+			       "virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=write",
+			       WEIR_OPTIONS(storage, .timeout_us = LATE_US), &late));
+	put_one_pass(&rig, &args, &writer);
+	late_args = args;
+	must(weir_writer_open(rig.cache, &late, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			      &late_args.writer[0]));
+	must(weir_launch(rig.context, "test_put_u64", BLOCKS, THREADS, &late_args, sizeof(late_args)));
+	(void)judge(&rig);
+	refused(weir_cache_flush(rig.cache, 0), -EIO, "lines could not be written", "timeout_ms=0");
+	check_storages(&rig);
+	refused(weir_cache_destroy(rig.cache), -EIO, "they are lost", "timeout_ms=0");
+	(void)weir_storage_close(late);
+	close_storages(&rig);
+}
+
 void test_read_only_storage(void **state)
 {
 	struct weir_storage *storage;

@@ -341,6 +341,7 @@ int main(void)
 		cmocka_unit_test(test_durable_means_an_nvme_flush),
 		cmocka_unit_test(test_durable_reaches_every_storage),
 		cmocka_unit_test(test_durable_tells_every_member),
+		cmocka_unit_test(test_durable_tells_every_layout),
 		cmocka_unit_test(test_the_member_is_named),
 		cmocka_unit_test(test_flush_keeps_to_the_range),
 		cmocka_unit_test(test_dirty_lines_of_a_large_cache),
@@ -350,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_close_names_what_is_lost),
 		cmocka_unit_test(test_a_set_that_cannot_be_written),
 		cmocka_unit_test(test_a_controller_that_dies),
+		cmocka_unit_test(test_a_late_storage_is_no_other),
 		cmocka_unit_test(test_read_only_storage),
 		cmocka_unit_test(test_past_the_end),
 	};

@@ -299,15 +299,24 @@ WEIR_FN u32 weir_sweep_expired(struct weir_sweep sweep, u32 id)
 {
 	WEIR_GLOBAL struct weir_sweep_note *note = weir_at(sweep.note, struct weir_sweep_note, 0);
 
+	u32 there = ~(u32)0;
+
 	/* relaxed: a hint that saves time */
-	return sweep.note && ((weir_load_u64_relaxed_dev(&note->late) >> (id % 64)) & 1);
+	for (u32 i = 0; sweep.note && i < WEIR_SWEEP_LATE && there != 0 && there != id + 1; i++)
+		there = weir_load_u32_relaxed_dev(&note->waited[(id + i) % WEIR_SWEEP_LATE]);
+	return there == id + 1;
 }
 
 WEIR_FN void weir_sweep_was_expired(struct weir_sweep sweep, u32 id)
 {
-	if (sweep.note)
-		(void)weir_or_u64_relaxed_dev(&weir_at(sweep.note, struct weir_sweep_note, 0)->late,
-					      (u64)1 << (id % 64));
+	WEIR_GLOBAL struct weir_sweep_note *note = weir_at(sweep.note, struct weir_sweep_note, 0);
+	u32 there = ~(u32)0;
+
+	if (!sweep.note)
+		return;
+	weir_store_u64_relaxed_dev(&note->late, 1);
+	for (u32 i = 0; i < WEIR_SWEEP_LATE && there != 0 && there != id + 1; i++)
+		there = weir_cas_u32_relaxed_dev(&note->waited[(id + i) % WEIR_SWEEP_LATE], 0, id + 1);
 }
 
 WEIR_FN struct weir_sweeper weir_sweep_begin(struct weir_sweep sweep)
