@@ -154,15 +154,21 @@ CUfileError_t cuFileStatsReset(void)
 	return cufile_code(CU_FILE_SUCCESS);
 }
 
+/* Of a count above 2^64 / 10^6, too. */
+static uint64_t per_second(uint64_t count, uint64_t us)
+{
+	return count / us * 1000000 + count % us * 1000000 / us;
+}
+
 static void set_rates(CUfileStatsLevel1_t *basic)
 {
 	if (basic->read_lat_sum_us) {
-		basic->read_bw_bytes_per_sec = basic->read_bytes * 1000000 / basic->read_lat_sum_us;
+		basic->read_bw_bytes_per_sec = per_second(basic->read_bytes, basic->read_lat_sum_us);
 		basic->read_ops_per_sec = basic->read_ops.ok * 1000000 / basic->read_lat_sum_us;
 		basic->read_lat_avg_us = basic->read_lat_sum_us / basic->read_ops.ok;
 	}
 	if (basic->write_lat_sum_us) {
-		basic->write_bw_bytes_per_sec = basic->write_bytes * 1000000 / basic->write_lat_sum_us;
+		basic->write_bw_bytes_per_sec = per_second(basic->write_bytes, basic->write_lat_sum_us);
 		basic->write_ops_per_sec = basic->write_ops.ok * 1000000 / basic->write_lat_sum_us;
 		basic->write_lat_avg_us = basic->write_lat_sum_us / basic->write_ops.ok;
 	}

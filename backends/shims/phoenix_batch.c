@@ -14,7 +14,8 @@
  * @of: which request one of @io is
  * @buffers: what goes with it, or NULL
  * @ready: how many of @io there are
- * @devices: what each device has under way, @devices[].batch NULL if nothing
+ * @devices: what each device has under way, NULL if nothing
+ * @shims: theirs, which outlive phxfs_close()
  */
 struct phxfs_batch {
 	phxfs_io_req_t *requests;
@@ -25,6 +26,7 @@ struct phxfs_batch {
 	struct shim_buffer **buffers;
 	int ready;
 	struct weir_file_batch *devices[PHOENIX_DEVICES];
+	struct shim *shims[PHOENIX_DEVICES];
 };
 
 static void batch_free(struct phxfs_batch *batch)
@@ -83,17 +85,19 @@ static void submit_device(struct phxfs_batch *batch, int device)
 			if (shim)
 				take_request(batch, shim, i);
 		}
+	batch->shims[device] = shim;
 	if (batch->ready == first)
 		return;
 	error = weir_file_submit(shim->context, batch->io + first, (unsigned)(batch->ready - first),
 				 &batch->devices[device]);
 	if (!error)
 		return;
-	for (int i = first; i < batch->ready; i++) {
-		batch->requests[batch->of[i]].result = error;
-		shim_io_ends(shim, batch->buffers[i]);
+	for (int i = first; i < batch->ready;
+	     i++) { /* one cannot be: each by itself, and only that one fails */
+		error = weir_file_batch(shim->context, &batch->io[i], 1);
+		if (error && batch->io[i].result == -EINPROGRESS)
+			batch->io[i].result = error;
 	}
-	batch->ready = first;
 }
 
 static struct phxfs_batch *submit(phxfs_io_req_t *requests, int count, enum weir_file_operation operation)
@@ -150,7 +154,7 @@ int phxfs_batch_wait(phxfs_batch_t *batch)
 		phxfs_io_req_t *request = &batch->requests[batch->of[i]];
 
 		request->result = (ssize_t)batch->io[i].result;
-		shim_io_ends(phoenix_device(request->device_id), batch->buffers[i]);
+		shim_io_ends(batch->shims[request->device_id], batch->buffers[i]);
 	}
 	for (int i = 0; i < batch->count; i++)
 		failed += batch->requests[i].result != (ssize_t)batch->requests[i].nbytes;

@@ -207,6 +207,7 @@ int shim_io(struct shim *shim, const void *base, off_t at, struct weir_file_io *
 
 	*temporary = NULL;
 	pthread_mutex_lock(&shim->mutex);
+	sweep(shim); /* what was registered for others may have been freed since */
 	for (buffer = shim->buffers; buffer; buffer = buffer->next) {
 		host = (uint64_t)(uintptr_t)buffer->host;
 		if (holds(buffer->address, buffer->bytes, address, io->bytes) ||

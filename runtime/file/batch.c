@@ -88,6 +88,13 @@ static void check_reachable(struct weir_file_batch *batch, const struct weir_fil
 {
 	if (io->registration->path == WEIR_FILE_MODULE && target->direct && !target->reaches)
 		target->reaches = file_module_reaches(batch->files, target, NULL);
+	target->takes = target->takes || (target->reaches && file_module_took(target));
+}
+
+/* The same of writing, which writes: once all requests are known to be good. */
+static void try_writing(struct weir_file_batch *batch, const struct weir_file_io *io,
+			struct file_target *target)
+{
 	if (target->reaches && io->registration->path == WEIR_FILE_MODULE &&
 	    io->operation == WEIR_FILE_WRITE && !target->takes)
 		target->takes = file_module_takes(batch->files, target, io->registration->host + io->at,
@@ -135,7 +142,7 @@ void file_batch_drop(struct weir_file_batch *batch)
 		free(batch);
 }
 
-int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count,
+int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count, bool now,
 		    struct weir_file_batch **out)
 {
 	struct weir_file_batch *batch = calloc(1, sizeof(*batch));
@@ -159,6 +166,8 @@ int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t co
 			file_batch_drop(batch);
 		return error;
 	}
+	for (size_t i = 0; i < count && now; i++)
+		try_writing(batch, &io[i], &batch->targets[batch->states[i].target]);
 	cut(batch, bytes);
 	*out = batch;
 	return 0;

@@ -31,7 +31,8 @@ static int edges_of(struct weir_files *files, struct file_target *target, uint32
 	pthread_mutex_lock(&files->mutex);
 	if (target->edges < 0) {
 		snprintf(name, sizeof(name), "/proc/self/fd/%d", target->file);
-		target->edges = open(name, O_CLOEXEC | (operation == WEIR_FILE_READ ? O_RDONLY : O_WRONLY));
+		target->edges = open(name, O_CLOEXEC | (target->flags & O_SYNC) | /* with O_DSYNC in it */
+						   (operation == WEIR_FILE_READ ? O_RDONLY : O_WRONLY));
 		if (target->edges < 0)
 			target->edges = -errno - 1; /* below -1: why there is none */
 	}

@@ -48,6 +48,27 @@ static struct {
 	off_t bad;
 } limits;
 
+/* Flags of the last descriptor that was opened of an open file. */
+static int opened_again;
+
+static int pass_open(const char *path, int flags, int mode)
+{
+	if (!strncmp(path, "/proc/self/fd/", strlen("/proc/self/fd/")))
+		opened_again = flags;
+	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+}
+
+int open(const char *path, int flags, ...)
+{
+	va_list list;
+	int mode;
+
+	va_start(list, flags);
+	mode = flags & O_CREAT ? va_arg(list, int) : 0;
+	va_end(list);
+	return pass_open(path, flags, mode);
+}
+
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
 	if (limits.bad && offset >= limits.bad) {
@@ -163,6 +184,31 @@ static void test_batches_without_a_waiter(void **state)
 	close_files(&rig);
 }
 
+/* What is written at the edges of a file with O_DIRECT is as durable as the rest of it. */
+static void test_edges_are_as_durable(void **state)
+{
+	static const int syncs[] = { 0, O_DSYNC, O_SYNC };
+	struct weir_file_io io;
+	struct rig rig;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(syncs) / sizeof(syncs[0]); i++) {
+		int direct;
+
+		open_rig(&rig);
+		direct = open(rig.path, O_RDWR | O_DIRECT | O_CLOEXEC | syncs[i]);
+		io = read_of(&rig, direct, 100);
+		io.operation = WEIR_FILE_WRITE;
+		opened_again = -1;
+		if (direct >= 0)
+			must(weir_file_batch(rig.context, &io, 1));
+		assert_true(direct < 0 || (opened_again & O_SYNC) == syncs[i]);
+		must(weir_context_close(rig.context));
+		close(direct);
+		close_files(&rig);
+	}
+}
+
 /* An allocation stays as long as any part of it is registered. */
 static void test_registered_parts(void **state)
 {
@@ -192,6 +238,7 @@ int main(void)
 		cmocka_unit_test(test_an_error_behind_data),
 		cmocka_unit_test(test_the_first_failure_is_said),
 		cmocka_unit_test(test_batches_without_a_waiter),
+		cmocka_unit_test(test_edges_are_as_durable),
 		cmocka_unit_test(test_registered_parts),
 	};
 

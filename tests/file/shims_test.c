@@ -126,11 +126,21 @@ static void test_phoenix_newer(void **state)
 	assert_non_null(batch);
 	assert_int_equal(phxfs_batch_wait(batch), 2);
 	assert_true(requests[0].result == BLOCK && requests[1].result == 10 && requests[3].result == -ENODEV);
+	requests[1] =
+		(phxfs_io_req_t){ 9999, 0, memory, BLOCK, BLOCK, 0, 0 }; /* no descriptor: it alone fails */
+	assert_int_equal(phxfs_read_batch(requests, 3), 1);
+	assert_true(requests[0].result == BLOCK && requests[1].result == -EBADF &&
+		    requests[2].result == BLOCK);
 	assert_int_equal(phxfs_batch_wait(phxfs_batch_submit_read(NULL, 0)), 0);
 	assert_int_equal(phxfs_batch_wait(NULL), -EINVAL);
 	assert_int_equal(phxfs_read_batch(NULL, 1), -EINVAL);
 	assert_int_equal(phxfs_deregmem(0, memory, FILE_BYTES), 0);
+	requests[0] =
+		(phxfs_io_req_t){ file, 0, plain, 0, BLOCK, 0, 0 }; /* not registered, and waited for late */
+	batch = phxfs_batch_submit_read(requests, 1);
 	assert_int_equal(phxfs_close(0), 0);
+	assert_int_equal(phxfs_batch_wait(batch), 0);
+	assert_memory_equal(plain, want, BLOCK);
 }
 
 static void test_phoenix_refuses(void **state)
