@@ -87,6 +87,14 @@ static int allocate_doorbells(struct weir_storage *storage, uint32_t queues, voi
 				    &storage->doorbell_memory, host);
 }
 
+/* So long that nobody waits for the end, and that a clock, or twice as long, is still a number. */
+static uint64_t ns_of_us(uint64_t us)
+{
+	const uint64_t most = INT64_MAX / 4;
+
+	return us < most / 1000 ? us * 1000 : most;
+}
+
 /* The key timeout_ms, of every transport, or the option; 0 as a key: never. */
 static int take_answer_time(struct weir_storage *storage, struct weir_uri *uri,
 			    const struct weir_storage_options *options)
@@ -95,7 +103,7 @@ static int take_answer_time(struct weir_storage *storage, struct weir_uri *uri,
 	int error = weir_uri_take_u64(uri, "timeout_ms", 0, MOST_ANSWER_MS, &ms);
 
 	storage->answer_ns = ms != UINT64_MAX              ? ms * 1000000
-			     : options->command_timeout_us ? options->command_timeout_us * 1000
+			     : options->command_timeout_us ? ns_of_us(options->command_timeout_us)
 							   : DEFAULT_ANSWER_NS;
 	return error;
 }
@@ -258,7 +266,7 @@ static uint64_t lane_timeout_ns(const struct weir_storage *storage,
 	uint64_t two_tries_ns = 2 * storage->answer_ns + RECOVERY_NS;
 
 	if (options->timeout_us)
-		return options->timeout_us * 1000;
+		return ns_of_us(options->timeout_us);
 	return storage->answer_ns && two_tries_ns > DEFAULT_TIMEOUT_NS ? two_tries_ns : DEFAULT_TIMEOUT_NS;
 }
 
