@@ -165,7 +165,7 @@ class Dataset:
     def find(self, name: str) -> int:
         """Number of the sample with this name; KeyError."""
         number = ctypes.c_uint64()
-        result = c.find(self._mounted(), name.encode(), ctypes.byref(number))
+        result = c.find(self._mounted(), name.encode(errors="surrogateescape"), ctypes.byref(number))
         if result == c.NOT_FOUND:
             raise KeyError(name)
         c.check(result)

@@ -24,6 +24,10 @@ static int add_entry(struct weir_dataset_list *list, const FTSENT *entry, size_t
 	if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR || entry->fts_info == FTS_NS)
 		return weir_fail(entry->fts_errno, "dataset: cannot read '%s': %s", entry->fts_path,
 				 strerror(entry->fts_errno));
+	if (entry->fts_info == FTS_SLNONE || entry->fts_info == FTS_DC)
+		return weir_fail(entry->fts_info == FTS_DC ? ELOOP : ENOENT,
+				 "dataset: the link '%s' leads %s; mend or remove it", entry->fts_path,
+				 entry->fts_info == FTS_DC ? "back to a folder above it" : "nowhere");
 	if (entry->fts_info == FTS_D && entry->fts_level == 1)
 		++*classes;
 	if (entry->fts_info != FTS_F)

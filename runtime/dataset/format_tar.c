@@ -209,7 +209,9 @@ static int index_tar(struct weir_dataset_source *source, const char *parameters,
 		     struct weir_dataset_list *list)
 {
 	struct archive *archive = calloc(1, sizeof(*archive));
+	static const unsigned char zeros[BLOCK];
 	unsigned char header[BLOCK];
+	bool ended = false;
 	int error = archive ? 0 : weir_fail(ENOMEM, "dataset: no memory to read '%s'", source->name);
 
 	(void)parameters;
@@ -222,8 +224,9 @@ static int index_tar(struct weir_dataset_source *source, const char *parameters,
 		uint64_t size;
 
 		error = weir_dataset_source_read(source, archive->at, header, BLOCK);
-		if (error || !header[0])
-			break; /* a block of zeros is the end */
+		ended = !error && memcmp(header, zeros, BLOCK) == 0;
+		if (error || ended)
+			break;
 		size = archive->size != UINT64_MAX && header[156] != 'x' ? archive->size
 									 : number(header + 124, 12);
 		if (header[156] >= '1' && header[156] <= '6')
@@ -238,6 +241,9 @@ static int index_tar(struct weir_dataset_source *source, const char *parameters,
 		if (!error)
 			error = weir_dataset_list_progress(list, archive->at, source->bytes);
 	}
+	if (!error && !ended && archive->at < source->bytes)
+		error = weir_fail(ENODATA, "dataset: '%s' is cut short: the header at byte %llu is not whole",
+				  source->name, (unsigned long long)archive->at);
 	free(archive);
 	return error ? error : weir_dataset_list_add_file(list, source->name, 0, source->bytes);
 }

@@ -354,6 +354,27 @@ static int check_sizes(const struct weir_dataset_header *header, const char *nam
 	return 0;
 }
 
+/* Samples lie one behind the other in the data: a chunk ends where its last one does. */
+static int check_entries(const struct weir_dataset_manifest *manifest, const char *name)
+{
+	const struct weir_dataset_entry *entries = manifest->sections[WEIR_DATASET_ENTRIES];
+	const struct weir_dataset_header *header = &manifest->header;
+	unsigned shift = header->shift ? WEIR_DATASET_UNIT_LOG2 : 0;
+	uint64_t end = 0;
+
+	for (uint64_t i = 0; entries && i < header->samples; i++) {
+		uint64_t offset = weir_dataset_entry_units(entries[i]) << shift;
+
+		if (offset < end || offset + weir_dataset_entry_length(entries[i]) > header->data_bytes)
+			return weir_fail(EBADMSG,
+					 "dataset: the manifest of '%s' is damaged: its sample %llu does not "
+					 "lie behind the one before, within the data",
+					 name, (unsigned long long)i);
+		end = offset + weir_dataset_entry_length(entries[i]);
+	}
+	return 0;
+}
+
 int weir_dataset_manifest_load(struct weir_dataset_manifest *manifest, struct weir_dataset_source *source,
 			       unsigned wanted)
 {
@@ -379,6 +400,8 @@ int weir_dataset_manifest_load(struct weir_dataset_manifest *manifest, struct we
 	for (unsigned i = 0; i < WEIR_DATASET_SECTIONS && !error; i++)
 		if (wanted >> i & 1)
 			error = load_section(manifest, source, i);
+	if (!error)
+		error = check_entries(manifest, source->name);
 	if (error)
 		weir_dataset_manifest_free(manifest);
 	return error;

@@ -78,6 +78,9 @@ static int check_options(struct weir_dataset_mount_options *options)
 			EINVAL,
 			"weir_dataset_mount: a cache of %llu bytes has room for fewer than %d chunks of %u",
 			(unsigned long long)options->cache_bytes, LEAST_CHUNKS, options->chunk_bytes);
+	if (options->row_bytes > UINT32_MAX - WEIR_DATASET_ROW_ALIGN + 1)
+		return weir_fail(EINVAL, "weir_dataset_mount: rows of %u bytes are too long",
+				 options->row_bytes);
 	if (options->batches > WEIR_DATASET_MAX_BATCHES || options->lookup > WEIR_DATASET_AVL)
 		return weir_fail(
 			EINVAL,
@@ -301,7 +304,7 @@ static int add_entries(struct weir_dataset *dataset, uint32_t index, const struc
 	directory->parts[index] = (struct weir_dataset_part){
 		.first = first,
 		.count = header->samples,
-		.shift = header->shift,
+		.shift = header->shift ? WEIR_DATASET_UNIT_LOG2 : 0,
 		.by_key = header->flags & WEIR_DATASET_BY_KEY,
 		.placed = header->flags & WEIR_DATASET_LOCATED,
 	};

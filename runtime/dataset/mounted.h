@@ -144,6 +144,14 @@ struct weir_dataset {
 
 #define WEIR_DATASET_MOUNTED UINT64_C(0x77656972646174)
 
+/** weir_dataset_default_buffer() - weir_dataset_sequence_options.buffer_chunks where none are given */
+static inline uint32_t weir_dataset_default_buffer(const struct weir_dataset *dataset)
+{
+	uint64_t half = dataset->options.cache_bytes / dataset->options.chunk_bytes / 2;
+
+	return half < 32 ? (uint32_t)half : 32;
+}
+
 /** weir_dataset_check() - @dataset is mounted. Return: 0 or -EINVAL with a sentence */
 int weir_dataset_check(const struct weir_dataset *dataset, const char *call);
 

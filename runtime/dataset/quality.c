@@ -2,31 +2,35 @@
 /* quality.c: how random an order is, in four numbers. */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "backend/error.h"
 #include "mounted.h"
 #include "base/options.h"
 
-/* Different labels of the samples @order[0 .. count - 1]. */
+static int by_label(const void *a, const void *b)
+{
+	uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
+
+	return (left > right) - (left < right);
+}
+
+/* Different labels of the samples @order[0 .. count - 1]; @labels has room for as many. */
 static uint32_t labels_in(const struct weir_dataset *dataset, const uint64_t *order, uint32_t count,
-			  unsigned char *seen)
+			  uint32_t *labels)
 {
 	uint32_t different = 0;
 
-	memset(seen, 0, dataset->info.labels);
-	for (uint32_t i = 0; i < count; i++) {
-		uint32_t label = dataset->directory.labels[order[i]];
-
-		if (label != WEIR_DATASET_NO_LABEL && !seen[label]++)
-			different++;
-	}
+	for (uint32_t i = 0; i < count; i++)
+		labels[i] = dataset->directory.labels[order[i]];
+	qsort(labels, count, sizeof(*labels), by_label);
+	for (uint32_t i = 0; i < count; i++)
+		different += labels[i] != WEIR_DATASET_NO_LABEL && (!i || labels[i] != labels[i - 1]);
 	return different;
 }
 
 /* Mean number of different labels in whole batches of @order. */
 static double coverage_of(const struct weir_dataset *dataset, const uint64_t *order, uint32_t batch,
-			  unsigned char *seen)
+			  uint32_t *seen)
 {
 	uint64_t batches = dataset->directory.count / batch;
 	double sum = 0;
@@ -75,7 +79,8 @@ static int measure(struct weir_dataset *dataset, const struct weir_dataset_seque
 		   uint32_t batch, struct weir_dataset_quality *quality, uint64_t *order)
 {
 	struct weir_dataset_sequence_options uniform = *sequence;
-	unsigned char *seen = malloc(dataset->info.labels + 1);
+	uint64_t rows = batch < dataset->directory.count ? batch : dataset->directory.count;
+	uint32_t *seen = malloc(rows * sizeof(*seen));
 	double whole = 0;
 	int error = seen ? 0 : weir_fail(ENOMEM, "dataset: no memory to count labels");
 
@@ -111,7 +116,7 @@ int weir_dataset_quality(struct weir_dataset *dataset, const struct weir_dataset
 	if (error)
 		return error;
 	if (!sequence.buffer_chunks)
-		sequence.buffer_chunks = 32;
+		sequence.buffer_chunks = weir_dataset_default_buffer(dataset);
 	if (!order)
 		order = malloc(dataset->directory.count * sizeof(*order));
 	if (!order)

@@ -15,7 +15,7 @@
 #include "mounted.h"
 #include "base/options.h"
 
-enum { DEFAULT_BUFFER = 32, SENTENCE_BYTES = 1024, ENOUGH = 3 /* batches to assemble one ahead */ };
+enum { SENTENCE_BYTES = 1024, ENOUGH = 3 /* batches to assemble one ahead */ };
 
 static struct weir_dataset_loading *batch_at(struct weir_dataset *dataset, uint32_t ahead)
 {
@@ -169,7 +169,6 @@ static void choose_way(struct weir_dataset *dataset)
 static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *given)
 {
 	struct weir_dataset_sequence_options options = *given;
-	uint32_t half = (uint32_t)(dataset->options.cache_bytes / dataset->options.chunk_bytes / 2);
 	int error;
 
 	if (!weir_dataset_order_name(options.order))
@@ -178,7 +177,7 @@ static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequenc
 			"weir_dataset_sequence: there is no order %u; the orders are enum weir_dataset_order",
 			options.order);
 	if (!options.buffer_chunks)
-		options.buffer_chunks = half < DEFAULT_BUFFER ? half : DEFAULT_BUFFER;
+		options.buffer_chunks = weir_dataset_default_buffer(dataset);
 	error = weir_dataset_drain(dataset);
 	if (error)
 		return error;
@@ -309,6 +308,8 @@ static int step_back(struct weir_dataset *dataset, struct weir_dataset_loading *
 
 	snprintf(sentence, sizeof(sentence), "%s", weir_last_error());
 	dataset->used = batch->first;
+	dataset->stats.batches--; /* it is not returned */
+	dataset->stats.samples -= batch->count;
 	(void)drop_all(dataset); /* its own failure is no news */
 	if (!dataset->late)      /* else it would wait for the same reads */
 		(void)settle_chunks(dataset);
@@ -429,13 +430,15 @@ int weir_dataset_position(struct weir_dataset *dataset, char *text, size_t bytes
 	struct weir_dataset_share left = { 0 };
 	int error = weir_dataset_check(dataset, "weir_dataset_position"), used;
 
-	if (!error && (!text || !dataset->begun))
-		error = weir_fail(EINVAL,
-				  "weir_dataset_position: no epoch has begun, or there is no room for text");
-	if (!error)
-		error = left_of(dataset, &left);
 	if (error)
 		return error;
+	if (!text || !dataset->begun)
+		error = weir_fail(EINVAL,
+				  "weir_dataset_position: no epoch has begun, or there is no room for text");
+	error = weir_dataset_agree(dataset->communicator, error); /* else this rank would be waited for */
+	if (error)
+		return error;
+	error = left_of(dataset, &left);
 	used = snprintf(text, bytes,
 			"weir-dataset-1 id=%016llx seed=%llu epoch=%llu order=%u buffer=%u left=",
 			(unsigned long long)dataset->id, (unsigned long long)dataset->epoch.options.seed,
@@ -446,10 +449,9 @@ int weir_dataset_position(struct weir_dataset *dataset, char *text, size_t bytes
 				 (unsigned long long)left.segments[i].begin,
 				 (unsigned long long)left.segments[i].end);
 	weir_dataset_share_clear(&left);
-	return used >= 0 && (size_t)used < bytes
-		       ? 0
-		       : weir_fail(ENOSPC, "weir_dataset_position: %zu bytes are too few for the text",
-				   bytes);
+	if (!error && (used < 0 || (size_t)used >= bytes))
+		error = weir_fail(ENOSPC, "weir_dataset_position: %zu bytes are too few for the text", bytes);
+	return weir_dataset_agree(dataset->communicator, error);
 }
 
 /* "a-b,c-d" */
@@ -476,14 +478,12 @@ static int read_left(const struct weir_dataset *dataset, const char *text, struc
 	return 0;
 }
 
-int weir_dataset_resume(struct weir_dataset *dataset, const char *text)
+static int resume(struct weir_dataset *dataset, const char *text)
 {
 	struct weir_dataset_sequence_options options = { .size = sizeof(options) };
 	unsigned long long id, seed, number;
-	int error = weir_dataset_check(dataset, "weir_dataset_resume"), at = 0;
+	int error, at = 0;
 
-	if (error)
-		return error;
 	if (!text ||
 	    sscanf(text, "weir-dataset-1 id=%llx seed=%llu epoch=%llu order=%u buffer=%u left=%n", &id, &seed,
 		   &number, &options.order, &options.buffer_chunks, &at) != 5 ||
@@ -503,4 +503,16 @@ int weir_dataset_resume(struct weir_dataset *dataset, const char *text)
 	weir_dataset_share_clear(&dataset->all);
 	error = read_left(dataset, text + at, &dataset->all);
 	return error ? error : divide(dataset);
+}
+
+int weir_dataset_resume(struct weir_dataset *dataset, const char *text)
+{
+	int error = weir_dataset_check(dataset, "weir_dataset_resume");
+
+	if (error)
+		return error;
+	error = weir_dataset_agree(dataset->communicator, resume(dataset, text));
+	if (error)
+		dataset->begun = false;
+	return error;
 }

@@ -227,7 +227,12 @@ static size_t already_there(struct upload *upload)
 	    header.id != upload->manifest.header.id || header.storage != upload->manifest.header.storage ||
 	    header.storages != upload->manifest.header.storages || header.samples != upload->count)
 		return 0;
-	return header.state == WEIR_DATASET_COMPLETE ? SIZE_MAX : header.uploaded;
+	if (header.state == WEIR_DATASET_COMPLETE)
+		return SIZE_MAX;
+	if (header.sections[WEIR_DATASET_ENTRIES].checksum !=
+	    upload->manifest.header.sections[WEIR_DATASET_ENTRIES].checksum)
+		return 0; /* by blocks of another length they lie elsewhere */
+	return header.uploaded <= upload->count ? header.uploaded : 0;
 }
 
 static int check_room(const struct upload *upload, uint64_t end, const char *what)

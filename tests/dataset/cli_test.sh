@@ -11,7 +11,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..17
+echo 1..20
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -69,6 +69,29 @@ verdict $? "bench, as JSON, and parts of it"
 verdict $? "bench says that a cache is too small"
 "$tool" verify "file:$folder/one" 2>&1 | grep -q 'name all storages'
 verdict $? "half of the storages are refused"
+ln -s nowhere "$folder/files/00000/link" && truncate -s 4M "$folder/three" &&
+  ! "$tool" upload "$folder/files" "file:$folder/three" 2>"$folder/err" && grep -q "the link '.*/00000/link' leads nowhere" "$folder/err"
+verdict $? "a link that leads nowhere is no sample that is left out"
+rm -f "$folder/files/00000/link"
+python3 -c 'import struct, sys
+with open(sys.argv[1], "wb") as file: # a record whose own checksum is wrong, that of its length right
+    file.write(bytes.fromhex("0400000000000000") + struct.pack("<I", int(sys.argv[2], 16)) + b"data" + bytes(4))' "$folder/x.tfrecord" \
+  "$(python3 -c 'table = []
+for n in range(256):
+    for _ in range(8):
+        n = (n >> 1) ^ (0x82F63B78 if n & 1 else 0)
+    table.append(n)
+crc = 0xFFFFFFFF
+for b in bytes.fromhex("0400000000000000"):
+    crc = table[(crc ^ b) & 255] ^ (crc >> 8)
+crc ^= 0xFFFFFFFF
+print("%x" % ((((crc >> 15) | (crc << 17)) + 0xa282ead8) & 0xFFFFFFFF))')" &&
+  "$tool" upload "$folder/x.tfrecord" "file:$folder/three" && dd if=/dev/zero of="$folder/three" bs=4096 count=1 conv=notrunc status=none &&
+  ! "$tool" upload "$folder/x.tfrecord" "file:$folder/three" --checks 2>"$folder/err" && grep -q 'record 0 .*damaged' "$folder/err"
+verdict $? "an upload checks records where it is to"
+! "$tool" index "file:$folder/t.tar" "file:$folder/pax.tar" --manifest "$folder/both.weir" 2>"$folder/err" &&
+  grep -q -e '--manifest names one file' "$folder/err" && [ ! -e "$folder/both.weir" ]
+verdict $? "two storages have no manifest in common"
 "$tool" make "$folder/large" --as records --samples 400 --bytes 1M && truncate -s 450M "$folder/target"
 target="file:$folder/target?timeout_ms=600000" # what is written is long, and the disk may be others', too
 # Upload until the storage has a header, then a signal; the STATUS that the upload ends with if it was under way: interrupt SIGNAL STATUS

@@ -146,6 +146,124 @@ static void test_archive_without_padding(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* An archive of two files of 5000 bytes, cut in the second one's header, or with no name there. */
+static void test_archive_cut_in_a_header(void **state)
+{
+	static const off_t cuts[] = { 5633, 5888, 6143 };
+	char command[400];
+
+	(void)state;
+	for (unsigned i = 0; i <= sizeof(cuts) / sizeof(cuts[0]); i++) {
+		bool cut = i < sizeof(cuts) / sizeof(cuts[0]);
+
+		snprintf(command, sizeof(command),
+			 "cd %s && head -c 5000 /dev/zero | tee a >b && tar -cf records a b", folder);
+		assert_int_equal(system(command), 0);
+		if (cut)
+			assert_int_equal(truncate(path, cuts[i]), 0);
+		else
+			change(path, 5632, "", 1);
+		open_records("");
+		refused(weir_dataset_index(storage, manifest_path, NULL), cut ? -ENODATA : -EINVAL, "records",
+			"5632");
+		must(weir_storage_close(storage));
+	}
+}
+
+static int stop_soon(void *user, uint64_t done, uint64_t total)
+{
+	(void)user;
+	return done > total / 2;
+}
+
+/* An upload that was interrupted goes on by blocks of another length: samples lie elsewhere then. */
+static void test_upload_goes_on_by_other_blocks(void **state)
+{
+	enum { COUNT = 40, BYTES = 1000000 };
+	struct weir_dataset *dataset;
+	uint8_t seen[COUNT] = { 0 };
+	char command[300];
+
+	(void)state;
+	snprintf(command, sizeof(command), "%s/copied", folder);
+	rig_records(command, COUNT, BYTES);
+	rig_records(path, 1, 1);
+	assert_int_equal(truncate(path, 64 << 20), 0);
+	open_records("?block=512");
+	assert_int_equal(weir_dataset_upload(&storage, 1, command,
+					     WEIR_OPTIONS(dataset_index, .format = "fixed:1000000",
+							  .progress = stop_soon)),
+			 -ECANCELED);
+	must(weir_storage_close(storage));
+	open_records("?block=4096");
+	must(weir_dataset_upload(&storage, 1, command,
+				 WEIR_OPTIONS(dataset_index, .format = "fixed:1000000")));
+	must(weir_dataset_mount(context, &storage, 1, NULL, &dataset));
+	must(weir_dataset_sequence(dataset, NULL));
+	assert_int_equal(rig_read_epoch(dataset, 8, seen, 1, UINT64_MAX), COUNT);
+	rig_all_once(seen, COUNT);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* Labels of a large batch, and a label that is the largest there can be. */
+static void test_quality_of_large_batches(void **state)
+{
+	static const char *const manifests[] = { manifest_path };
+	struct weir_dataset_quality quality = { .size = sizeof(quality) };
+	struct weir_dataset *dataset;
+	char command[600];
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		 "cd %s && mkdir many && cd many && for i in $(seq 100 699); do echo $i >$i.txt; "
+		 "[ $i -lt 400 ] && echo 7 >$i.cls || echo 4294967294 >$i.cls; done && "
+		 "tar --sort=name -cf ../records . && cd .. && rm -r many",
+		 folder);
+	assert_int_equal(system(command), 0);
+	open_records("");
+	must(weir_dataset_index(storage, manifest_path, NULL));
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 4 << 20),
+				&dataset)); /* of one chunk: in the order of the archive */
+	must(weir_dataset_quality(dataset, WEIR_OPTIONS(dataset_sequence, .order = WEIR_DATASET_CHUNK), 300,
+				  &quality, NULL));
+	assert_true(quality.coverage < 0.6); /* a batch has one of both labels */
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* What is measured where no buffer is given is the order that an epoch has, in a small cache, too. */
+static void test_quality_of_the_default(void **state)
+{
+	enum { MANY = 4000 };
+	static const char *const manifests[] = { manifest_path };
+	const struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence), .seed = 5 };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset_quality quality = { .size = sizeof(quality) };
+	struct weir_dataset *dataset;
+	static uint64_t order[MANY];
+
+	(void)state;
+	rig_records(path, MANY, RECORD);
+	open_records("");
+	must(weir_dataset_index(storage, manifest_path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10,
+					     .cache_bytes = 16 * 64 << 10),
+				&dataset));
+	must(weir_dataset_quality(dataset, &sequence, 8, &quality, order));
+	must(weir_dataset_sequence(dataset, &sequence));
+	for (unsigned at = 0; at < MANY; at += batch.count) {
+		must(weir_dataset_bread(dataset, 8, &batch));
+		assert_true(batch.count > 0);
+		for (unsigned i = 0; i < batch.count; i++)
+			assert_int_equal(batch.samples[i], order[at + i]);
+	}
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 /* A label is a number, with or without the end of its line; a word is none, and not class 0. */
 static void test_labels(void **state)
 {
@@ -290,10 +408,9 @@ enum { FEW_BITS = 3 }; /* of a key: all samples have one that others have, too *
 
 /* A manifest of the records as "@prefix 0", "@prefix 1" and so on, each with its number as its label or none
  * with any. */
-static void index_by_hand(const char *prefix, bool labels, const char *manifest_name)
+static void make_by_hand(const char *prefix, bool labels, struct weir_dataset_manifest *manifest)
 {
 	struct weir_dataset_list list = { 0 };
-	struct weir_dataset_manifest manifest;
 	struct weir_dataset_source source;
 	char name[32];
 
@@ -303,13 +420,20 @@ static void index_by_hand(const char *prefix, bool labels, const char *manifest_
 		must(weir_dataset_list_add(&list, name, (uint64_t)i * RECORD, RECORD,
 					   labels ? i : WEIR_DATASET_NO_LABEL));
 	}
-	must(weir_dataset_manifest_build(&manifest, &list, list.items, list.count, source.bytes, FEW_BITS));
-	manifest.header.data_bytes = source.bytes;
-	must(weir_dataset_fingerprint(&source, 0, source.bytes, &manifest.header.fingerprint));
-	must(weir_dataset_manifest_save(&manifest, manifest_name));
-	weir_dataset_manifest_free(&manifest);
+	must(weir_dataset_manifest_build(manifest, &list, list.items, list.count, source.bytes, FEW_BITS));
+	manifest->header.data_bytes = source.bytes;
+	must(weir_dataset_fingerprint(&source, 0, source.bytes, &manifest->header.fingerprint));
 	weir_dataset_list_clear(&list);
 	weir_dataset_source_close(&source);
+}
+
+static void index_by_hand(const char *prefix, bool labels, const char *manifest_name)
+{
+	struct weir_dataset_manifest manifest;
+
+	make_by_hand(prefix, labels, &manifest);
+	must(weir_dataset_manifest_save(&manifest, manifest_name));
+	weir_dataset_manifest_free(&manifest);
 }
 
 /* Names and labels of both: the first storage's samples have none, and the second one's stand behind them. */
@@ -328,6 +452,35 @@ static void check_names(struct weir_dataset *dataset)
 		must(weir_dataset_sample(dataset, i, &sample));
 		assert_int_equal(sample.label, second ? i % RECORDS : WEIR_DATASET_NO_LABEL);
 	}
+}
+
+/* Whole by its checksums, and a sample does not lie behind the one before, or not in the data. */
+static void test_manifest_of_other_places(void **state)
+{
+	static const struct {
+		unsigned sample;
+		uint64_t offset;
+		uint32_t bytes;
+	} places[] = { { 1, 0, RECORD }, { 0, 0, RECORD + 1 }, { RECORDS - 1, RECORDS * RECORD, 1 } };
+	struct weir_dataset_manifest manifest;
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	for (unsigned i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct weir_dataset_entry *entry;
+
+		make_by_hand("a", false, &manifest);
+		entry = (struct weir_dataset_entry *)manifest.sections[WEIR_DATASET_ENTRIES] +
+			places[i].sample;
+		*entry = weir_dataset_entry(0, weir_dataset_entry_key(*entry), places[i].offset,
+					    places[i].bytes);
+		must(weir_dataset_manifest_save(&manifest, manifest_path));
+		weir_dataset_manifest_free(&manifest);
+		refused(mount(&dataset), -EBADMSG, "records.weir' is damaged: its sample",
+			"does not lie behind the one before");
+	}
+	must(weir_storage_close(storage));
 }
 
 /* Two storages of one dataset, the second of which takes the shortest commands. */
@@ -395,6 +548,11 @@ int main(void)
 		cmocka_unit_test(test_reads_of_one),
 		cmocka_unit_test(test_upload_over_another),
 		cmocka_unit_test(test_archive_without_padding),
+		cmocka_unit_test(test_archive_cut_in_a_header),
+		cmocka_unit_test(test_manifest_of_other_places),
+		cmocka_unit_test(test_upload_goes_on_by_other_blocks),
+		cmocka_unit_test(test_quality_of_large_batches),
+		cmocka_unit_test(test_quality_of_the_default),
 		cmocka_unit_test(test_cut_tfrecord),
 		cmocka_unit_test(test_cut_mds),
 		cmocka_unit_test(test_data_that_grew),

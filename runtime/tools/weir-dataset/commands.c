@@ -15,6 +15,8 @@ int tool_index(struct tool *tool)
 						      .checks = tool->checks,
 						      .progress = tool_progress };
 
+	if (tool->manifest && tool->operand_count > 1)
+		return tool_complain("index: --manifest names one file; give one storage at a time");
 	for (int i = 0; i < tool->operand_count; i++)
 		if (strncmp(tool->operands[i], "file:", 5) != 0 && !tool->manifest)
 			return tool_complain(
@@ -35,6 +37,7 @@ static int upload_once(struct tool *tool)
 {
 	struct weir_dataset_index_options options = { .size = sizeof(options),
 						      .format = tool->format,
+						      .checks = tool->checks,
 						      .progress = tool_progress };
 	int error;
 

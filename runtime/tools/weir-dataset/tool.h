@@ -18,7 +18,7 @@ enum tool_part { TOOL_ORDERS = 1, TOOL_LOOKUP = 2, TOOL_PEERS = 4 };
 /** struct tool - the command line, and what is open */
 struct tool {
 	const char *context_name, *format, *manifest, *as, *plot, *peers;
-	uint64_t samples, least_bytes, most_bytes, classes, seed, epochs, cache_bytes;
+	uint64_t samples, least_bytes, most_bytes, classes, seed, cache_bytes;
 	uint32_t chunk_bytes, row_bytes, batch, order, buffer_chunks, threads, depth, lookup, batches,
 		seconds, runs, ramp, parts;
 	bool checks, all_orders, no_drop, json;
