@@ -51,6 +51,18 @@ WEIR_FN u64 ctc_check(weir_addr buffer)
 	return sum;
 }
 
+/* What an earlier run left is no result of the next one. Part of no time. */
+WEIR_KERNEL(ctc_poison, struct ctc_args)
+{
+	if (weir_thread() >= args->lanes)
+		return;
+	for (u64 slot = 0; slot < args->commands; slot++)
+		for (u32 i = 0; i < CTC_BYTES / CTC_SECTOR_BYTES; i++)
+			weir_data_store_u64(ctc_buffer(args, slot) + i * CTC_SECTOR_BYTES + i * 8,
+					    (u64)0xdeadd00ddeadd00du);
+	weir_at(args->results, struct ctc_lane, weir_thread())->check = (u64)0xdeadd00ddeadd00du;
+}
+
 /* A chain in which each step needs the one before. */
 WEIR_FN u64 ctc_chain(u64 value, u64 iterations)
 {
