@@ -242,7 +242,8 @@ WEIR_API int weir_file_wait(struct weir_file_batch *batch);
  *
  * They begin when all that is in the stream has ended, and what is put into it afterwards begins when they
  * have ended. Returns at once; no thread of the run time waits meanwhile. What failed is in the results;
- * weir_sync() also returns the first failure, whatever the stream.
+ * weir_sync() also returns the first failure, whatever the stream. A write does not try the way to a file
+ * system (weir_file_route()): it goes by staging until one that is not enqueued has tried it.
  *
  * Return: 0; -ENOTSUP where the backend cannot have a stream wait for the host; else as weir_file_submit().
  */
