@@ -123,7 +123,8 @@ void test_a_controller_that_dies(void **state)
 
 enum { OTHERS = 63, LATE_US = 300000 };
 
-/* A storage that never answers, opened 64 storages behind a good one: of that each line is written. */
+/* A storage that never answers, opened 64 storages behind a good one: of that each line is written. Lanes
+ * have lines of both, one after the other. */
 void test_a_late_storage_is_no_other(void **state)
 {
 	struct test_put_args args, late_args;
@@ -132,13 +133,13 @@ void test_a_late_storage_is_no_other(void **state)
 	struct rig rig;
 
 	(void)state;
-	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 8192 });
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 8192, .bytes_each = 1 << 20 });
 	for (unsigned i = 0; i < OTHERS; i++) {
 		must(test_storage_open(rig.context, "virt:4K", NULL, &other));
 		must(weir_storage_close(other));
 	}
 	must(test_storage_open(rig.context,
-			       "virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=write",
+			       "virt:1M?block=512&timeout_ms=0&fault=late:us=1000000000:op=write",
 			       WEIR_OPTIONS(storage, .timeout_us = LATE_US), &late));
 	put_one_pass(&rig, &args, &writer);
 	late_args = args;

@@ -349,6 +349,26 @@ static void test_gather_fails(void **state)
 	close_all();
 }
 
+/* A failure of one rank is told to the others: none waits for what does not come. */
+static void test_failures_are_told(void **state)
+{
+	struct weir_dataset *dataset;
+	char text[600];
+
+	(void)state;
+	open_all();
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .communicator = &pair),
+				&dataset));
+	gathers = 0;
+	assert_int_equal(weir_dataset_resume(dataset, "no position"), -EINVAL);
+	assert_int_equal(gathers, 1);
+	assert_int_equal(weir_dataset_position(dataset, text, sizeof(text)), -EINVAL);
+	assert_int_equal(gathers, 2);
+	must(weir_dataset_unmount(dataset));
+	close_all();
+}
+
 /* An epoch of @dataset with call @nth refused: who calls again after an error gets each sample once, and its
  * own bytes. Return: calls there were. */
 static size_t epoch_with_refusal(struct weir_dataset *dataset, uint64_t samples, size_t nth)
@@ -464,9 +484,13 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mount),        cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_gather_fails), cmocka_unit_test(test_index),
-		cmocka_unit_test(test_upload),       cmocka_unit_test(test_epoch),
+		cmocka_unit_test(test_mount),
+		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_gather_fails),
+		cmocka_unit_test(test_index),
+		cmocka_unit_test(test_upload),
+		cmocka_unit_test(test_epoch),
+		cmocka_unit_test(test_failures_are_told),
 	};
 
 	if (!test_begins())
