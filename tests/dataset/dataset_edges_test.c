@@ -170,42 +170,6 @@ static void test_archive_cut_in_a_header(void **state)
 	}
 }
 
-static int stop_soon(void *user, uint64_t done, uint64_t total)
-{
-	(void)user;
-	return done > total / 2;
-}
-
-/* An upload that was interrupted goes on by blocks of another length: samples lie elsewhere then. */
-static void test_upload_goes_on_by_other_blocks(void **state)
-{
-	enum { COUNT = 40, BYTES = 1000000 };
-	struct weir_dataset *dataset;
-	uint8_t seen[COUNT] = { 0 };
-	char command[300];
-
-	(void)state;
-	snprintf(command, sizeof(command), "%s/copied", folder);
-	rig_records(command, COUNT, BYTES);
-	rig_records(path, 1, 1);
-	assert_int_equal(truncate(path, 64 << 20), 0);
-	open_records("?block=512");
-	assert_int_equal(weir_dataset_upload(&storage, 1, command,
-					     WEIR_OPTIONS(dataset_index, .format = "fixed:1000000",
-							  .progress = stop_soon)),
-			 -ECANCELED);
-	must(weir_storage_close(storage));
-	open_records("?block=4096");
-	must(weir_dataset_upload(&storage, 1, command,
-				 WEIR_OPTIONS(dataset_index, .format = "fixed:1000000")));
-	must(weir_dataset_mount(context, &storage, 1, NULL, &dataset));
-	must(weir_dataset_sequence(dataset, NULL));
-	assert_int_equal(rig_read_epoch(dataset, 8, seen, 1, UINT64_MAX), COUNT);
-	rig_all_once(seen, COUNT);
-	must(weir_dataset_unmount(dataset));
-	must(weir_storage_close(storage));
-}
-
 /* Labels of a large batch, and a label that is the largest there can be. */
 static void test_quality_of_large_batches(void **state)
 {
@@ -550,7 +514,6 @@ int main(void)
 		cmocka_unit_test(test_archive_without_padding),
 		cmocka_unit_test(test_archive_cut_in_a_header),
 		cmocka_unit_test(test_manifest_of_other_places),
-		cmocka_unit_test(test_upload_goes_on_by_other_blocks),
 		cmocka_unit_test(test_quality_of_large_batches),
 		cmocka_unit_test(test_quality_of_the_default),
 		cmocka_unit_test(test_cut_tfrecord),

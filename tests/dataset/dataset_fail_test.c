@@ -101,7 +101,9 @@ static void bad_block(uint32_t order, uint32_t cache_bytes)
 {
 	static const char *const manifests[] = { manifest_path };
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset_stats stats = { .size = sizeof(stats) };
 	struct weir_dataset *dataset;
+	uint64_t batches = 0;
 	int error = 0;
 
 	fresh();
@@ -112,12 +114,16 @@ static void bad_block(uint32_t order, uint32_t cache_bytes)
 					     .cache_bytes = cache_bytes),
 				&dataset));
 	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = order)));
-	do
+	do {
 		error = weir_dataset_bread(dataset, 50, &batch);
-	while (!error && batch.count);
+		batches += !error;
+	} while (!error && batch.count);
 	refused(error, -EIO, "of storage 0", "record-");
 	assert_int_equal(weir_dataset_bread(dataset, 50, &batch),
 			 -EIO); /* the same batch, and no other instead */
+	must(weir_dataset_stats(dataset, &stats));
+	assert_int_equal(stats.batches, batches); /* those that were returned */
+	assert_int_equal(stats.samples, 50 * batches);
 	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = order, .epoch = 1)));
 	must(weir_dataset_unmount(dataset));
 	must(weir_storage_close(storage));
@@ -253,6 +259,36 @@ static void test_interrupted_upload(void **state)
 	must(weir_storage_close(target));
 }
 
+/* An upload that was interrupted goes on by blocks of another length: samples lie elsewhere then. */
+static void test_upload_goes_on_by_other_blocks(void **state)
+{
+	enum { COUNT = 100000 };
+	static uint8_t seen[COUNT];
+	struct stop stop = { .at = 60 << 20 };
+	struct weir_dataset *dataset;
+	char command[300];
+
+	(void)state;
+	snprintf(command, sizeof(command), "%s/copied", folder);
+	rig_records(command, COUNT, RECORD);
+	rig_records(path, 1, 1);
+	assert_int_equal(truncate(path, 256 << 20), 0);
+	open_records("?block=512");
+	assert_int_equal(weir_dataset_upload(&storage, 1, command,
+					     WEIR_OPTIONS(dataset_index, .format = "fixed:1000",
+							  .progress = stop_at, .user = &stop)),
+			 -ECANCELED);
+	must(weir_storage_close(storage));
+	open_records("?block=4096");
+	must(weir_dataset_upload(&storage, 1, command, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+	must(weir_dataset_mount(context, &storage, 1, NULL, &dataset));
+	must(weir_dataset_sequence(dataset, NULL));
+	assert_int_equal(rig_read_epoch(dataset, 256, seen, 11, UINT64_MAX), COUNT);
+	rig_all_once(seen, COUNT);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 /* An upload that ends between two storages leaves the second one to the dataset that was there before: no
  * mount mixes the two. */
 static void test_parts_of_two_uploads(void **state)
@@ -375,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_data_changed),
 		cmocka_unit_test(test_bad_block),
 		cmocka_unit_test(test_interrupted_upload),
+		cmocka_unit_test(test_upload_goes_on_by_other_blocks),
 		cmocka_unit_test(test_parts_of_two_uploads),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_two_jobs),

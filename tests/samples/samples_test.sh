@@ -272,6 +272,8 @@ if [ -n "$forge" ]; then
   found "zero of the sums, f32" "FORGE=zero FORGE_OF=copy" vecmean virt:1M --type f32 --verify
   found "other blocks on the host" "FORGE=first FORGE_OF=read" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
   found "zeros on the host" "FORGE=zero FORGE_OF=read" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
+  found "no reads behind the first run" "FORGE=idle FORGE_KERNEL=ctc_iterations" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
+  found "no reads at the same time" "FORGE=idle FORGE_KERNEL=ctc_async" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
   found "no product" "FORGE=idle FORGE_KERNEL=spmv_multiply" spmv "$dir/urand10.bel" --verify
   found "no product in plain memory" "FORGE=idle FORGE_KERNEL=spmv_plain_multiply" spmv "$dir/urand10.bel" --verify --plain
   found "no product of a .wsg" "FORGE=idle FORGE_KERNEL=spmv_gapbs_multiply" spmv "$dir/u.wsg" --verify
