@@ -350,7 +350,7 @@ static void test_gather_fails(void **state)
 }
 
 /* A failure of one rank is told to the others: none waits for what does not come. */
-static void test_failures_are_told(void **state)
+static void test_failures_are_reported(void **state)
 {
 	struct weir_dataset *dataset;
 	char text[600];
@@ -490,7 +490,7 @@ int main(void)
 		cmocka_unit_test(test_index),
 		cmocka_unit_test(test_upload),
 		cmocka_unit_test(test_epoch),
-		cmocka_unit_test(test_failures_are_told),
+		cmocka_unit_test(test_failures_are_reported),
 	};
 
 	if (!test_begins())
