@@ -465,8 +465,10 @@ static int identify_again(struct nvmf *nvmf)
 	if (error)
 		return error;
 	nvmf_note_controller(nvmf, data);
-	error = nvmf_check_transfer(nvmf, mdts, nvmf->controller.mdts);
-	nvmf->controller.mdts = mdts; /* what lanes know */
+	if (nvmf->controller.nsid) { /* else lanes know nothing yet */
+		error = nvmf_check_transfer(nvmf, mdts, nvmf->controller.mdts);
+		nvmf->controller.mdts = mdts;
+	}
 	if (!error)
 		error = nvmf_check_namespace(nvmf);
 	return error || !nvmf->queues_asked
