@@ -126,11 +126,18 @@ static int bring_volume(struct volumed_engine *engine, const struct volumed_volu
  * One that has a lease that the daemon does not know of was given it by a call that failed elsewhere. If it
  * is in, it refuses the writer of before, and the next change of the lease goes above it (lease.c). If it is
  * out, its blocks of that volume are copied anew.
+ *
+ * A spare comes in at once when another one fails. What it has of a time when it was in would be read as the
+ * newest.
  */
 static int bring_again(struct volumed_engine *engine, const struct volumed_volume *volume)
 {
-	int status = bring_volume(engine, volume);
+	int status = 0;
 
+	if (engine->spare && !volumed_engine_in(engine))
+		status = volume_engine_delete(engine->link, volume->info.vid);
+	if (!status || status == NVME_STATUS_VOLUME_UNKNOWN)
+		status = bring_volume(engine, volume);
 	if (status != NVME_STATUS_VOLUME_STALE_LEASE)
 		return status;
 	if (volumed_engine_in(engine))
