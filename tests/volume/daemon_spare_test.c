@@ -16,6 +16,31 @@
 
 #include "daemon_client.h"
 
+/* @count engines in failure domains, the last one a spare. */
+static void start_in_domains(const u32 *domains, unsigned count)
+{
+	assert_int_equal(volumed_create(&(struct volumed_options){ .linker = &array.base,
+								   .lease_ms = LEASE_MS,
+								   .now_ms = now },
+					&d),
+			 0);
+	for (unsigned i = 0; i < count; i++) {
+		struct nvme_volume_engine info = { .domain = domains[i], .weight = 100, .nqn = "nqn.engine" };
+
+		info.address[0] = (char)('0' + i);
+		assert_int_equal(volumed_engine_note(d, &info, i + 1 == count), 0);
+	}
+	assert_int_equal(volumed_gather(d), 0);
+}
+
+static void begin_in_domains(const u32 *domains, unsigned count)
+{
+	start_in_domains(domains, count);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+}
+
 /* As a client reads: "not here" by all of the engines is zeros. Where one of them is dead, or has another
  * map, the client asks again later. */
 static void check_read(u32 vba)
@@ -68,11 +93,87 @@ static void test_a_spare_that_was_in_has_nothing(void **state)
 	check_all(&writer);
 }
 
+/* It is as far as the engine that has failed: of each group one that has the blocks stays. */
+static void test_a_spare_comes_in_at_once(void **state)
+{
+	static const u32 domains[] = { 1, 2, 3, 1 };
+
+	(void)state;
+	begin_in_domains(domains, 4);
+	array.engines[0].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_true(volumed_engine_in(&d->engines[3]));
+	settle_reading();
+	assert_int_equal(d->counts.taken_in, 0);
+	check_all(&writer);
+}
+
+/* With it in, groups would have it and the other engine of the domain in which one has failed: neither has
+ * the blocks of these two. */
+static void test_a_spare_in_the_domain_that_is_left(void **state)
+{
+	static const u32 domains[] = { 1, 1, 2, 2 };
+
+	(void)state;
+	begin_in_domains(domains, 4);
+	array.engines[0].dead = true;
+	settle_reading();
+	assert_true(volumed_engine_in(&d->engines[3]));
+	assert_int_equal(d->counts.taken_in, 1);
+	check_all(&writer);
+	write_all(2000);
+	settle_reading();
+}
+
+/* Of one replica each group has a single engine: a spare in its place has none of the blocks. */
+static void test_a_spare_beside_single_replicas(void **state)
+{
+	(void)state;
+	start_daemon(3, 1, true);
+	make_volume();
+	do_call("volume_create", json_pack("{s:s, s:i, s:i}", "name", "w", "bytes", 4096, "replicas", 1), 0);
+	array.engines[0].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_false(volumed_engine_in(&d->engines[3]));
+	settle();
+	assert_true(volumed_engine_in(&d->engines[3]));
+}
+
+static void die_with_the_map(struct stand_in_array *of, u32 opcode, unsigned engine)
+{
+	if (opcode == NVME_ADMIN_VOLUME_MAP && engine == 0)
+		of->engines[0].dead = true;
+}
+
+/* The engine whose place it took is in again: with both, that one would be asked for less than it has. */
+static void test_a_spare_goes_when_an_engine_is_put_back(void **state)
+{
+	(void)state;
+	start_daemon(4, 1, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	array.engines[1].write_faults = 1;
+	array.on_command = die_with_the_map;
+	volumed_heartbeat(d);
+	array.on_command = NULL;
+	assert_true(volumed_engine_in(&d->engines[1]));
+	assert_false(volumed_engine_in(&d->engines[4]));
+	assert_true(d->engines[4].spare);
+	settle_reading(); /* the other one is taken out */
+	assert_true(volumed_engine_in(&d->engines[4]));
+	check_all(&writer);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
-		CASE(test_a_spare_that_was_in_has_nothing),
+		CASE(test_a_spare_that_was_in_has_nothing),         CASE(test_a_spare_comes_in_at_once),
+		CASE(test_a_spare_in_the_domain_that_is_left),      CASE(test_a_spare_beside_single_replicas),
+		CASE(test_a_spare_goes_when_an_engine_is_put_back),
 	};
 
 	return cmocka_run_group_tests_name("daemon_spare", tests, NULL, NULL);

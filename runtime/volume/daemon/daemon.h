@@ -154,6 +154,7 @@ struct volumed_options {
  * struct volumed - the daemon
  * @between: called before each command to an engine; set by whoever serves, once all is known
  * @failed: engines that were taken out since all blocks had all their replicas
+ * @called: the spare that takes the place of the last of them, or NULL: until the next map
  * @damage: what is to be repaired, @damage_count of it
  */
 struct volumed {
@@ -169,6 +170,7 @@ struct volumed {
 	bool rebuilding;
 	bool changing; /* engines have blocks for the next map */
 	unsigned failed;
+	struct volumed_engine *called;
 	u32 *table;
 	struct volumed_copy copy;
 	struct volumed_damage damage[VOLUMED_MOST_DAMAGE];
@@ -253,7 +255,7 @@ int volumed_take_out(struct volumed *d, struct volumed_engine *engine);
  * with a sentence: it is the last one */
 int volumed_give_up(struct volumed *d, struct volumed_engine *engine);
 /** volumed_put_back() - one that was taken out by the map of now, which does not count, and answers, is in
- * again */
+ * again; a spare that came in for it is out again */
 void volumed_put_back(struct volumed *d, struct volumed_engine *engine);
 
 /* copy.c */

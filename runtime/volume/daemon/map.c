@@ -127,12 +127,60 @@ static void shut_out(struct volumed *d, struct volumed_engine *engine)
 	engine->answers = engine->current = false; /* until it has what was written since */
 }
 
-/*
- * A spare has no blocks, so that it may come in at once: it answers reads of what it lacks with "not here".
- *
- * Half of the engines of the map before have to take the new map, this one not counted: with two engines that
- * is the other one.
- */
+/* Whether by table @next each group that has an engine with its blocks keeps one. */
+static bool keeps_all(const struct volumed *d, u32 replicas, const u32 *next)
+{
+	for (u32 group = 0; group < WEIR_PLACEMENT_GROUPS; group++) {
+		bool had = false, has = false;
+
+		for (u32 i = 0; i < replicas; i++) {
+			u32 engine = d->table[group] >> (8 * i) & 0xff;
+
+			if (engine >= d->engine_count || !volumed_engine_in(&d->engines[engine]))
+				continue;
+			had = true;
+			for (u32 j = 0; j < replicas; j++)
+				has |= (next[group] >> (8 * j) & 0xff) == engine;
+		}
+		if (had && !has)
+			return false;
+	}
+	return true;
+}
+
+/* Where all engines of a group lack its blocks, clients take "not here" from all of them for zeros. While a
+ * rebuild goes on, an engine of a group may lack them, too. */
+static bool may_come_in(struct volumed *d, const struct volumed_engine *spare)
+{
+	bool seen[NVME_VOLUME_MOST_REPLICAS + 1] = { false };
+	int index = (int)(spare - d->engines);
+
+	if (d->rebuilding || volumed_map_table(d, index, NVME_VOLUME_ENGINE_IN, d->copy.table) != 0)
+		return false;
+	for (size_t i = 0; i < d->volume_count; i++) {
+		u32 replicas = d->volumes[i].info.replicas;
+
+		if (!seen[replicas] && !keeps_all(d, replicas, d->copy.table))
+			return false;
+		seen[replicas] = true;
+	}
+	return true;
+}
+
+/* A spare has no blocks: reads of what it lacks it answers with "not here". It comes in at once if others
+ * that have them stay; else it joins, once it has its blocks. */
+static void call_spare(struct volumed *d, struct volumed_engine *spare)
+{
+	d->called = spare;
+	if (!spare)
+		return;
+	if (may_come_in(d, spare))
+		spare->info.state = NVME_VOLUME_ENGINE_IN;
+	spare->spare = false;
+}
+
+/* Half of the engines of the map before have to take the new map, this one not counted: with two engines that
+ * is the other one. */
 static int take_out(struct volumed *d, struct volumed_engine *engine)
 {
 	struct volumed_engine *spare = find_spare(d);
@@ -145,10 +193,7 @@ static int take_out(struct volumed *d, struct volumed_engine *engine)
 	volumed_copy_end(d);
 	engine->info.state = NVME_VOLUME_ENGINE_OUT;
 	engine->answers = engine->current = false;
-	if (spare) {
-		spare->info.state = NVME_VOLUME_ENGINE_IN;
-		spare->spare = false;
-	}
+	call_spare(d, spare);
 	d->rebuilding = true;
 	d->failed++;
 	d->counts.taken_out++;
@@ -191,10 +236,15 @@ int volumed_give_up(struct volumed *d, struct volumed_engine *engine)
 	return error;
 }
 
+/* With the spare in, too, groups may have it and no engine that has their blocks. */
 void volumed_put_back(struct volumed *d, struct volumed_engine *engine)
 {
 	engine->info.state = NVME_VOLUME_ENGINE_IN;
 	engine->answers = engine->current = true; /* so that it gets the map */
+	if (d->called) {
+		d->called->info.state = NVME_VOLUME_ENGINE_OUT;
+		d->called->spare = true;
+	}
 	d->failed--;
 	d->counts.taken_out--;
 	(void)volumed_map_push(d);
