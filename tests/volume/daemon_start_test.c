@@ -157,13 +157,72 @@ static void test_an_older_daemon_is_shut_out(void **state)
 	assert_int_equal(d->volume_count, 1);
 }
 
+/* Its next map arrives at each engine with the first command behind the next daemon's fence. */
+static void map_late(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	struct nvme_volume_map map = engines->engines[engine].map;
+	struct volume_engine_link *link;
+	char address[] = { (char)('0' + engine), '\0' };
+
+	if (engines->engines[engine].fence <= late_epoch || opcode == NVME_ADMIN_VOLUME_FENCE ||
+	    late_status[engine] >= 0)
+		return;
+	late_status[engine] = 0;
+	map.epoch = late_epoch + 1;
+	map.engines[(engine + 1) % 3].state = NVME_VOLUME_ENGINE_OUT;
+	assert_int_equal(engines->base.create(&engines->base, address, "nqn.engine", &link), 0);
+	assert_int_equal(link->ops->open(link), 0);
+	link->epoch = &late_epoch;
+	late_status[engine] = volume_engine_map(link, &map);
+	link->ops->close(link);
+}
+
+/* Of epochs that the daemon of before has used no engine knew: its map is refused all the same. */
+static void test_a_late_map_is_refused(void **state)
+{
+	(void)state;
+	begin_written(3);
+	late_epoch = d->epoch;
+	for (unsigned i = 0; i < 3; i++)
+		late_status[i] = -1;
+	volumed_destroy(d);
+	array.on_command = map_late;
+	start_daemon(3, 0, true);
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(late_status[i], NVME_STATUS_VOLUME_STALE_MAP);
+		assert_int_equal(array.engines[i].map.epoch, d->epoch);
+	}
+}
+
+/* Daemons that cannot start, and try once a second, do not come to the last epoch. */
+static void test_starts_that_fail_use_few_epochs(void **state)
+{
+	u32 epoch;
+
+	(void)state;
+	begin_written(3);
+	volumed_destroy(d);
+	for (unsigned i = 0; i < 3; i++) {
+		array.engines[i].refuses = NVME_ADMIN_VOLUME_MAP;
+		array.engines[i].refuses_status = FAULT;
+	}
+	start_daemon(3, 0, false);
+	epoch = d->epoch;
+	for (unsigned i = 0; i < 10; i++)
+		assert_int_equal(volumed_gather(d), -EAGAIN);
+	assert_int_equal(d->epoch, epoch + 10);
+	for (unsigned i = 0; i < 3; i++)
+		array.engines[i].refuses_status = 0;
+	assert_int_equal(volumed_gather(d), 0);
+}
+
 /* A daemon that ended before it gave a map has kept all others off: the next one goes above it. */
 static void test_a_fence_without_a_map(void **state)
 {
 	(void)state;
 	begin_written(3);
 	for (unsigned i = 0; i < 3; i++)
-		array.engines[i].fence = d->epoch + 5 * (i + 1);
+		array.engines[i].fence = d->epoch + 5000 * (i + 1);
 	volumed_destroy(d);
 	start_daemon(3, 0, true);
 	for (unsigned i = 0; i < 3; i++) {
@@ -234,6 +293,7 @@ int main(void)
 		CASE(test_a_fence_at_one_engine_counts), CASE(test_a_start_that_failed_leaves_nothing),
 		CASE(test_a_new_array_begins_with_all),  CASE(test_numbers_are_used_again),
 		CASE(test_an_older_daemon_is_shut_out),  CASE(test_a_fence_without_a_map),
+		CASE(test_a_late_map_is_refused),        CASE(test_starts_that_fail_use_few_epochs),
 	};
 
 	return cmocka_run_group_tests_name("daemon_start", tests, NULL, NULL);

@@ -15,6 +15,9 @@
 #include "command.h"
 #include "daemon.h"
 
+/* A daemon leaves fewer maps behind that have not arrived anywhere. */
+enum { EPOCHS_APART = 1 << 10 };
+
 static struct volumed_engine *find(struct volumed *d, const struct nvme_volume_engine *info)
 {
 	for (unsigned i = 0; i < d->engine_count; i++)
@@ -262,19 +265,22 @@ static bool take_out_doubtful(struct volumed *d, struct nvme_volume_map *map)
 	return false;
 }
 
-/* The epoch of the map to come is above all that any engine has. */
+/* The epoch of the map to come is above all that engines have, and above those of maps that a daemon before
+ * this one has sent and that have not arrived: an engine takes a map whose epoch is its fence's. After a
+ * start of its own that failed the daemon goes on with the next number. */
 static void choose_epoch(struct volumed *d, const struct nvme_volume_map *map)
 {
-	d->epoch = map->epoch;
+	u32 own = d->epoch, newest = map->epoch;
+
 	for (unsigned i = 0; i < d->engine_count; i++) {
 		const struct nvme_volume_engine_status *status = &d->engines[i].status;
 
-		if (d->engines[i].answers && status->map_epoch > d->epoch)
-			d->epoch = status->map_epoch;
-		if (d->engines[i].answers && status->fence > d->epoch)
-			d->epoch = status->fence;
+		if (d->engines[i].answers && status->map_epoch > newest)
+			newest = status->map_epoch;
+		if (d->engines[i].answers && status->fence > newest)
+			newest = status->fence;
 	}
-	d->epoch++;
+	d->epoch = own && newest <= own ? own + 1 : newest + EPOCHS_APART;
 }
 
 /* A daemon that was active before may have sent what has not arrived yet: it must not change what is read. */
