@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * daemon_refused_test.c: the daemon over stand-in engines that refuse a command, or know what the daemon does
- * not: what it then says, and what is as it was.
+ * not, and one that lacks memory: what it then says, and what is as it was.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -36,6 +36,41 @@ static int lease_end(void)
 
 	json_decref(ask("lease_end", json_pack("{s:s}", "name", "v"), &code));
 	return code;
+}
+
+int __real_volumed_level_begin(struct volumed_level *level);
+int __wrap_volumed_level_begin(struct volumed_level *level);
+
+static unsigned no_memory; /* comparisons that cannot begin */
+
+/* In place of volumed_level_begin(). */
+int __wrap_volumed_level_begin(struct volumed_level *level)
+{
+	if (!no_memory)
+		return __real_volumed_level_begin(level);
+	no_memory--;
+	return -ENOMEM;
+}
+
+/* A volume that was not compared counts as copied neither after a failure nor for an engine that comes back.
+ */
+static void test_a_volume_that_is_not_compared_is_not_copied(void **state)
+{
+	(void)state;
+	begin_written(4);
+	array.engines[2].dead = true;
+	no_memory = 3;
+	settle();
+	assert_int_equal(no_memory, 0);
+	assert_int_equal(d->counts.taken_out, 1);
+	check_all(&writer);
+	write_all(2000);
+	stand_in_restart(&array.engines[2], false);
+	no_memory = 3;
+	settle();
+	assert_int_equal(no_memory, 0);
+	assert_int_equal(d->counts.taken_in, 1);
+	check_all(&writer);
 }
 
 /* What was copied is not durable on an engine: what it was copied from is not forgotten. */
@@ -348,6 +383,7 @@ static void test_a_volume_of_another_name_is_a_stranger(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		CASE(test_a_volume_that_is_not_compared_is_not_copied),
 		CASE(test_a_rebuild_ends_when_copies_are_durable),
 		CASE(test_an_engine_joins_when_copies_are_durable),
 		CASE(test_a_list_that_is_refused_is_no_empty_one),

@@ -253,18 +253,6 @@ static int finish(struct volumed *d)
 	return make_durable(d); /* there is less to do for it in the end */
 }
 
-static void begin_volume(struct volumed *d, const struct volumed_volume *volume)
-{
-	struct volumed_copy *copy = &d->copy;
-
-	fill_level(d, volume, copy->table, copy->pass ? copy->floors[volume->info.vid] : 0, &copy->level);
-	copy->level.since = copy->pass ? copy->since : NULL;
-	if (copy->task != VOLUMED_REBUILD)
-		copy->level.later = copy->floors[volume->info.vid];
-	copy->next = volume->info.vid + 1u;
-	copy->open = volumed_level_begin(&copy->level) == 0;
-}
-
 /* An engine did not do what was asked: heartbeats find out; then all again. Of engines that come or leave it
  * is another one's turn: this one's disk may be full for days. */
 static void begin_again(struct volumed *d)
@@ -280,6 +268,21 @@ static void begin_again(struct volumed *d)
 	copy->again_ms = now + d->options.heartbeat_ms;
 	if (copy->task != VOLUMED_REBUILD)
 		volumed_copy_end(d);
+}
+
+/* One that cannot be compared now, for want of memory, is not copied. */
+static void begin_volume(struct volumed *d, const struct volumed_volume *volume)
+{
+	struct volumed_copy *copy = &d->copy;
+
+	fill_level(d, volume, copy->table, copy->pass ? copy->floors[volume->info.vid] : 0, &copy->level);
+	copy->level.since = copy->pass ? copy->since : NULL;
+	if (copy->task != VOLUMED_REBUILD)
+		copy->level.later = copy->floors[volume->info.vid];
+	copy->next = volume->info.vid + 1u;
+	copy->open = volumed_level_begin(&copy->level) == 0;
+	if (!copy->open)
+		begin_again(d);
 }
 
 static void step_volume(struct volumed *d)
