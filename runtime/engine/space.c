@@ -76,15 +76,23 @@ void engine_give_back(struct weir_engine *engine, u32 index)
 		settle(engine, index, ENGINE_DEAD);
 }
 
+/* Tombstones from @at on to the end of its chunk: of the last one not all may be there. */
+static u32 in_chunk(const struct weir_engine *engine, u32 at)
+{
+	u32 in_all = engine->shape.tombstones - at, in_whole = ENGINE_CHUNK - (at & (ENGINE_CHUNK - 1));
+
+	return in_all < in_whole ? in_all : in_whole;
+}
+
 bool engine_reserve_tombstones(struct weir_engine *engine, u32 index)
 {
-	struct engine_header **chunk =
-		&engine->tombstones[(index - engine_blocks(engine)) >> ENGINE_CHUNK_LOG2];
+	u32 first = (index - engine_blocks(engine)) & ~(u32)(ENGINE_CHUNK - 1);
+	struct engine_header **chunk = &engine->tombstones[first >> ENGINE_CHUNK_LOG2];
 
 	if (*chunk)
 		return true;
 	*chunk = calloc(ENGINE_CHUNK, sizeof(**chunk));
-	engine->tombstone_room += *chunk ? ENGINE_CHUNK : 0;
+	engine->tombstone_room += *chunk ? in_chunk(engine, first) : 0;
 	return *chunk;
 }
 
@@ -111,7 +119,7 @@ u32 engine_take_tombstone(struct weir_engine *engine)
 		u32 at = (u32)(((u64)engine->tombstone_next + i) % most);
 		bool is_there = engine->tombstones[at >> ENGINE_CHUNK_LOG2];
 
-		step = is_there ? 1 : ENGINE_CHUNK - (at & (ENGINE_CHUNK - 1));
+		step = is_there ? 1 : in_chunk(engine, at);
 		if (!is_there || engine_state(engine, first + at) != ENGINE_FREE)
 			continue;
 		engine->tombstone_next = at + 1;

@@ -201,6 +201,57 @@ static void test_tombstones_are_used_again(void **state)
 	lossy_destroy(&lossy);
 }
 
+/* A log that is trimmed, and written over later: which tombstones are in use goes round through all of them.
+ * The last chunk has fewer than others. */
+static void test_tombstones_of_a_shorter_chunk(void **state)
+{
+	enum { TRIMMED = 3000, LOG = 8192, ROUNDS = 30000, LOG_BYTES = 100 << 20 };
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 version = 1;
+
+	(void)state;
+	engine = direct_begin(&lossy, LOG_BYTES);
+	assert_true(engine->shape.tombstones % ENGINE_CHUNK);
+	for (u64 i = 0; i < ROUNDS; i++) {
+		if (i >= TRIMMED)
+			assert_int_equal(direct_write(engine, (i - TRIMMED) % LOG, version++, false), 0);
+		assert_int_equal(direct_trim(engine, i % LOG, version++, false), 0);
+	}
+	assert_int_equal(engine->tombstone_count, TRIMMED);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* All that there can be have been there; after a start there is memory for some of them. */
+static void test_tombstones_after_a_start(void **state)
+{
+	enum { LEFT = 10, AGAIN = 6000, SOME_BYTES = 100 << 20 };
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 version = 1;
+	u32 most;
+
+	(void)state;
+	engine = direct_begin(&lossy, SOME_BYTES);
+	most = engine->shape.tombstones;
+	for (u32 i = 0; i < most; i++)
+		assert_int_equal(direct_trim(engine, i, version++, false), 0);
+	assert_int_equal(engine->tombstone_room, most);
+	for (u32 i = 0; i < most - LEFT; i++)
+		assert_int_equal(direct_write(engine, i, version++, false), 0);
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_in_range(engine->tombstone_room, LEFT, most);
+	for (u32 i = 0; i < AGAIN; i++)
+		assert_int_equal(direct_trim(engine, i, version++, false), 0);
+	assert_int_equal(engine->tombstone_count, LEFT + AGAIN);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +261,8 @@ int main(void)
 		cmocka_unit_test(test_tables_are_small),
 		cmocka_unit_test(test_tombstones_have_memory_as_they_come),
 		cmocka_unit_test(test_tombstones_are_used_again),
+		cmocka_unit_test(test_tombstones_of_a_shorter_chunk),
+		cmocka_unit_test(test_tombstones_after_a_start),
 	};
 
 	return cmocka_run_group_tests_name("engine_space", tests, NULL, NULL);
