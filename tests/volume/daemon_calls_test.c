@@ -91,6 +91,47 @@ static void test_weights_are_not_cut(void **state)
 	assert_int_equal(d->volume_count, 1);
 }
 
+static json_int_t call_add_without_domain(const char *address)
+{
+	int code;
+	json_t *result =
+		ask("engine_add", json_pack("{s:s, s:s}", "address", address, "nqn", "nqn.engine"), &code);
+	json_int_t id = json_integer_value(json_object_get(result, "id"));
+
+	assert_int_equal(code, 0);
+	json_decref(result);
+	return id;
+}
+
+static json_int_t listed_domain(json_int_t id)
+{
+	int code;
+	json_t *result = ask("engine_list", NULL, &code), *engine;
+	json_int_t domain = -1;
+	size_t i;
+
+	json_array_foreach(json_object_get(result, "engines"), i,
+			   engine) if (json_integer_value(json_object_get(engine, "id")) == id) domain =
+		json_integer_value(json_object_get(engine, "domain"));
+	json_decref(result);
+	return domain;
+}
+
+/* Engines of which nobody says what they fail with fail alone: replicas may be on any two of them. */
+static void test_an_engine_without_a_domain_has_its_own(void **state)
+{
+	json_int_t first, second;
+
+	(void)state;
+	start_daemon(3, 0, true);
+	first = listed_domain(call_add_without_domain("3"));
+	second = listed_domain(call_add_without_domain("4"));
+	assert_true(first >= VOLUMED_FIRST_DOMAIN && second >= VOLUMED_FIRST_DOMAIN);
+	assert_true(first != second && first != VOLUMED_OWN_DOMAIN && second != VOLUMED_OWN_DOMAIN);
+	settle();
+	assert_int_equal(d->counts.taken_in, 2);
+}
+
 /* Whoever comes next may have the volume since: what is over stays it, though nobody has come yet. */
 static void test_a_lease_that_is_over_is_not_renewed(void **state)
 {
@@ -244,6 +285,7 @@ int main(void)
 		CASE(test_numbers_of_leases_are_not_cut),
 		CASE(test_numbers_of_engines_are_not_cut),
 		CASE(test_weights_are_not_cut),
+		CASE(test_an_engine_without_a_domain_has_its_own),
 		CASE(test_a_lease_that_is_over_is_not_renewed),
 		CASE(test_volumes_that_are_none),
 		CASE(test_volumes_that_are_written_stay),

@@ -231,6 +231,36 @@ static void test_a_fence_without_a_map(void **state)
 	}
 }
 
+/* Engines that are given without a domain, and one that is given to a later daemon, have one each. */
+static void test_engines_without_a_domain_have_their_own(void **state)
+{
+	const struct volumed_engine *engines;
+
+	(void)state;
+	for (unsigned count = 3; count <= 4; count++) {
+		if (count > 3)
+			volumed_destroy(d);
+		assert_int_equal(volumed_create(&(struct volumed_options){ .linker = &array.base,
+									   .lease_ms = LEASE_MS,
+									   .now_ms = now },
+						&d),
+				 0);
+		for (unsigned i = 4 - count; i < 4; i++) { /* the one that is new is the first */
+			struct nvme_volume_engine info = { .domain = VOLUMED_OWN_DOMAIN,
+							   .weight = 100,
+							   .nqn = "nqn.engine" };
+
+			info.address[0] = (char)('0' + i);
+			assert_int_equal(volumed_engine_note(d, &info, false), 0);
+		}
+		assert_int_equal(volumed_gather(d), 0);
+	}
+	engines = d->engines;
+	for (unsigned i = 0; i < 4; i++)
+		for (unsigned j = 0; j < i; j++)
+			assert_int_not_equal(engines[i].info.domain, engines[j].info.domain);
+}
+
 /* A new array has all of its engines: one that is silent may have the blocks of an array. */
 static void test_a_new_array_begins_with_all(void **state)
 {
@@ -289,11 +319,17 @@ static void test_numbers_are_used_again(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		CASE(test_an_engine_of_another_array),   CASE(test_the_newest_of_each_engine_counts),
-		CASE(test_a_fence_at_one_engine_counts), CASE(test_a_start_that_failed_leaves_nothing),
-		CASE(test_a_new_array_begins_with_all),  CASE(test_numbers_are_used_again),
-		CASE(test_an_older_daemon_is_shut_out),  CASE(test_a_fence_without_a_map),
-		CASE(test_a_late_map_is_refused),        CASE(test_starts_that_fail_use_few_epochs),
+		CASE(test_an_engine_of_another_array),
+		CASE(test_the_newest_of_each_engine_counts),
+		CASE(test_a_fence_at_one_engine_counts),
+		CASE(test_a_start_that_failed_leaves_nothing),
+		CASE(test_a_new_array_begins_with_all),
+		CASE(test_numbers_are_used_again),
+		CASE(test_an_older_daemon_is_shut_out),
+		CASE(test_a_fence_without_a_map),
+		CASE(test_engines_without_a_domain_have_their_own),
+		CASE(test_a_late_map_is_refused),
+		CASE(test_starts_that_fail_use_few_epochs),
 	};
 
 	return cmocka_run_group_tests_name("daemon_start", tests, NULL, NULL);

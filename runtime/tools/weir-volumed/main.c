@@ -86,7 +86,6 @@ static int take_engine_word(struct nvme_volume_engine *engine, const char *key)
 	return weir_fail(EINVAL, "an engine has no key '%s': domain and weight are its keys", key);
 }
 
-/* Without a domain of its own an engine is one. */
 static int take_engine(struct config *config, const char *text, bool spare)
 {
 	struct nvme_volume_engine *engine = &config->engines[config->engine_count];
@@ -95,8 +94,7 @@ static int take_engine(struct config *config, const char *text, bool spare)
 
 	if (config->engine_count == NVME_VOLUME_MOST_ENGINES)
 		return weir_fail(ENOSPC, "an array has at most %d engines", NVME_VOLUME_MOST_ENGINES);
-	*engine = (struct nvme_volume_engine){ .domain = 1000000 + config->engine_count,
-					       .weight = DEFAULT_WEIGHT };
+	*engine = (struct nvme_volume_engine){ .domain = VOLUMED_OWN_DOMAIN, .weight = DEFAULT_WEIGHT };
 	snprintf(copy, sizeof(copy), "%s", strncmp(text, "tcp://", 6) ? text : text + 6);
 	key = strtok_r(copy, ",", &save);
 	slash = key ? strchr(key, '/') : NULL;

@@ -32,7 +32,11 @@ enum {
 	VOLUMED_MISSES = 3,
 	VOLUMED_KEPT_OFF_MS = 100,
 	VOLUMED_NOBODY = NVME_VOLUME_MOST, /* lease client: nobody, and blocks are to be made equal */
+	VOLUMED_FIRST_DOMAIN = 2000000,    /* plus its number: of an engine that was given none */
 };
+
+/** VOLUMED_OWN_DOMAIN - failure domain of an engine that has no number yet: one that no other engine has */
+#define VOLUMED_OWN_DOMAIN UINT32_MAX
 
 /**
  * struct volumed_engine - an engine
@@ -190,6 +194,8 @@ unsigned volumed_step(struct volumed *d);
 
 /* engines.c */
 
+/** volumed_engine_number() - an engine gets a number, and a domain of its own for VOLUMED_OWN_DOMAIN */
+void volumed_engine_number(struct nvme_volume_engine *info, u32 id);
 /** volumed_engine_note() - make an engine known, without connecting; 0 or a negative errno with a sentence */
 int volumed_engine_note(struct volumed *d, const struct nvme_volume_engine *info, bool spare);
 /** volumed_engine_of() - by number; NULL with a sentence: none */

@@ -22,6 +22,13 @@ struct volumed_engine *volumed_engine_of(struct volumed *d, u32 id)
 	return NULL;
 }
 
+void volumed_engine_number(struct nvme_volume_engine *info, u32 id)
+{
+	info->id = (u16)id;
+	if (info->domain == VOLUMED_OWN_DOMAIN)
+		info->domain = VOLUMED_FIRST_DOMAIN + id;
+}
+
 static bool same_engine(const struct nvme_volume_engine *a, const struct nvme_volume_engine *b)
 {
 	return !strcmp(a->address, b->address) && !strcmp(a->nqn, b->nqn);
@@ -462,7 +469,7 @@ int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info,
 	for (unsigned i = 0; i < d->engine_count; i++)
 		if (d->engines[i].info.id > highest)
 			highest = d->engines[i].info.id;
-	copy.id = (u16)(highest + 1);
+	volumed_engine_number(&copy, highest + 1);
 	copy.state = NVME_VOLUME_ENGINE_OUT;
 	error = volumed_engine_note(d, &copy, spare);
 	if (error)

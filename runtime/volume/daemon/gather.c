@@ -121,7 +121,7 @@ static int number_engines(struct volumed *d, const struct nvme_volume_map *map)
 			return weir_fail(EEXIST,
 					 "engine tcp://%s/%s has volumes of another array; format it first",
 					 engine->info.address, engine->info.nqn);
-		engine->info.id = (u16)++highest;
+		volumed_engine_number(&engine->info, ++highest);
 		engine->info.state =
 			map->epoch || engine->spare ? NVME_VOLUME_ENGINE_OUT : NVME_VOLUME_ENGINE_IN;
 	}

@@ -260,7 +260,7 @@ static int engine_list(struct volumed *d, json_t *params, json_t **result)
 static int engine_add(struct volumed *d, json_t *params, json_t **result)
 {
 	struct nvme_volume_engine info = { .id = 0 };
-	json_int_t domain = 0, weight = DEFAULT_WEIGHT;
+	json_int_t domain = VOLUMED_OWN_DOMAIN, weight = DEFAULT_WEIGHT;
 	const char *address, *nqn;
 	int spare = 0, error = TAKE(params, "{s:s, s:s, s?I, s?I, s?b}", "address", &address, "nqn", &nqn,
 				    "domain", &domain, "weight", &weight, "spare", &spare);
