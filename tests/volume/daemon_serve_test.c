@@ -161,6 +161,64 @@ static void test_calls_are_answered_while_an_engine_comes_in(void **state)
 	(void)close(signals[1]);
 }
 
+enum { CALLS_OF_CLOCK = 1000 };
+
+static unsigned clock_calls;
+
+/* Ends the loop after a while. */
+static uint64_t end_later(void)
+{
+	static const struct signalfd_siginfo end = { .ssi_signo = 15 };
+
+	if (++clock_calls == CALLS_OF_CLOCK)
+		assert_int_equal(write(signals[1], &end, sizeof(end)), sizeof(end));
+	return clock_ms += 1;
+}
+
+static void open_to_write(struct caller *caller, const char *path, const char *host)
+{
+	open_caller(caller, path);
+	call(caller, "volume_open",
+	     json_pack("{s:s, s:s, s:b}", "name", "v", "hostnqn", host, "write", true));
+}
+
+/* A client has waited for as long as it would: the lease is for the next one, who waits still. */
+static void test_a_client_that_has_gone_gets_no_lease(void **state)
+{
+	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
+	int file = mkstemp(path), listener;
+
+	(void)state;
+	assert_true(file >= 0);
+	(void)close(file);
+	(void)unlink(path);
+	assert_int_equal(pipe(signals), 0);
+	start_daemon(3, 0, true);
+	make_volume();
+	listener = weir_rpc_listen(path);
+	assert_true(listener >= 0);
+	open_to_write(&renewing, path, HOST);
+	weir_rpc_close(renewing.rpc);
+	open_to_write(&opening, path, OTHER);
+	clock_calls = 0;
+	d->options.now_ms = end_later;
+	d->options.heartbeat_ms = 1;
+	assert_int_equal(
+		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
+		15);
+	assert_int_equal(d->counts.leases, 2);
+	call(&opening, "volume_open", NULL);
+	assert_int_equal(opening.answers, 1);
+	assert_int_equal(opening.last, 0);
+	do_call("volume_delete", json_pack("{s:s}", "name", "v"), -EBUSY); /* it has the lease */
+	assert_int_equal(d->counts.equalized, 0);
+	(void)close(listener);
+	(void)unlink(path);
+	weir_rpc_close(opening.rpc);
+	(void)close(signals[0]);
+	(void)close(signals[1]);
+}
+
 /* ---- without sockets ---- */
 
 static unsigned sent, most_sent, asked;
@@ -326,6 +384,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_calls_are_answered_while_an_engine_comes_in),
+		CASE(test_a_client_that_has_gone_gets_no_lease),
 		CASE(test_a_lease_is_renewed_while_an_engine_comes_in),
 		CASE(test_renewals_wait_for_one_command),
 		CASE(test_copying_leaves_engines_to_clients),

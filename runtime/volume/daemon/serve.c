@@ -116,6 +116,28 @@ static bool waits(const struct server *server, struct connection *connection, js
 	return urgency == VOLUMED_WAITS || now - connection->waiting_ms < PUT_OFF_MS;
 }
 
+/* It sends nothing more: it was closed, or ends without the answer. */
+static bool has_gone(const struct connection *connection)
+{
+	struct pollfd end = { .fd = weir_rpc_socket(connection->rpc), .events = POLLRDHUP };
+
+	return poll(&end, 1, 0) > 0;
+}
+
+/* A lease that nobody hears of is given back. */
+static json_t *unless_lost(struct volumed *d, const struct connection *connection, json_t *reply)
+{
+	const json_t *lease = json_object_get(json_object_get(reply, "result"), "lease");
+
+	if (!json_is_object(lease) || !has_gone(connection))
+		return reply;
+	(void)volumed_lease_release(d, json_string_value(json_object_get(lease, "name")),
+				    (u16)json_integer_value(json_object_get(lease, "client")),
+				    (u32)json_integer_value(json_object_get(lease, "epoch")));
+	json_decref(reply);
+	return NULL;
+}
+
 static json_t *answer(const struct server *server, struct connection *connection, json_t *request)
 {
 	json_t *reply;
@@ -125,6 +147,7 @@ static json_t *answer(const struct server *server, struct connection *connection
 	identify(server, connection);
 	reply = server->at_work ? volumed_answer_between(server->d, &connection->caller, request)
 				: volumed_answer(server->d, &connection->caller, request);
+	reply = unless_lost(server->d, connection, reply);
 	connection->served = false;
 	json_decref(request);
 	return reply;
