@@ -11,8 +11,9 @@
  *
  * - SLBA: 63:48 volume, 47:32 client, 31:0 block of the volume; likewise in ranges of Dataset Management.
  * - CDW2 and 3: version, low word first, of what is written; one greater for each block that follows. Of a
- *   client: lease epoch from bit NVME_VOLUME_VERSION_EPOCH on, below it what it counts. Of a Read of client
- * 0: the version that is wanted, refused with NVME_STATUS_VOLUME_OLD_VERSION where another is here; 0: any.
+ *   client: lease epoch from bit NVME_VOLUME_VERSION_EPOCH on, below it what it counts; another epoch than
+ *   CDW14's is refused with NVME_STATUS_INVALID_FIELD. Of a Read of client 0: the version that is wanted,
+ *   refused with NVME_STATUS_VOLUME_OLD_VERSION where another is here; 0: any.
  * - CDW14: lease epoch, of a command that changes blocks; else 0.
  * - CDW15: map epoch, of a Flush too. A Flush of client 0 needs none: it is then of what this engine has, and
  *   not of what clients have written to it before it was started again.

@@ -22,6 +22,16 @@ static enum version compare(const struct weir_engine *engine, u32 at, u64 versio
 	return version == is ? VERSION_EQUAL : VERSION_OLD;
 }
 
+/* A client's versions are those of its lease: one of a later lease would win over what its writer writes. The
+ * manager copies what any lease has written. */
+static bool is_of_lease(const struct weir_io *io, u32 blocks)
+{
+	u32 lease = (u32)io->epochs;
+
+	return lease == ~(u32)0 || (io->version >> NVME_VOLUME_VERSION_EPOCH == lease &&
+				    (io->version + blocks - 1) >> NVME_VOLUME_VERSION_EPOCH == lease);
+}
+
 /* Which blocks are new: @wanted, and @request's fresh of them are in the table for the first time. */
 static u32 sort_out(struct engine_request *request, u32 *wanted)
 {
@@ -30,6 +40,8 @@ static u32 sort_out(struct engine_request *request, u32 *wanted)
 	u32 vid = request_vid(io), vba = request_vba(io);
 
 	*wanted = 0;
+	if (!is_of_lease(io, request->blocks))
+		return NVME_STATUS_INVALID_FIELD | NVME_STATUS_DNR;
 	for (u32 i = 0; i < request->blocks; i++) {
 		u32 at = engine_table_find(engine, vid, vba + i);
 		enum version version = compare(engine, at, io->version + i);

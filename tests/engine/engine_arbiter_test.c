@@ -116,8 +116,8 @@ static void make_volume(u32 vid, u32 weight)
 						 .offset_bytes = weir_engine_offset(vid, i),
 						 .bytes = BLOCK,
 						 .iov_count = 1,
-						 .version = 1,
-						 .epochs = (u64)MAP << 32 | LEASE,
+						 .version = direct_version(1),
+						 .epochs = direct_epochs(),
 						 .done = direct_done },
 					 .iov = { data, BLOCK } };
 		struct weir_medium *medium = weir_engine_medium(engine);

@@ -282,6 +282,21 @@ static inline struct weir_engine *direct_begin(struct lossy *lossy, u64 bytes)
 	return engine;
 }
 
+static u32 direct_lease = LEASE; /* of requests; ~0: they are the manager's, whose versions are as given */
+
+static inline u64 direct_epochs(void)
+{
+	return (u64)MAP << 32 | direct_lease;
+}
+
+/* In tests versions count from 1 on, in each lease; 0, of a read: any. */
+static inline u64 direct_version(u64 version)
+{
+	bool counts = version && direct_lease != ~(u32)0;
+
+	return counts ? (u64)direct_lease << NVME_VOLUME_VERSION_EPOCH | version : version;
+}
+
 /** struct direct - a request */
 struct direct {
 	struct weir_io io;
@@ -303,8 +318,8 @@ static inline u32 direct_io(struct weir_engine *engine, enum weir_io_kind kind, 
 					 .offset_bytes = weir_engine_offset(VID, (u32)vba),
 					 .bytes = (u64)blocks * BLOCK,
 					 .iov_count = data ? 1 : 0,
-					 .version = version,
-					 .epochs = (u64)MAP << 32 | LEASE,
+					 .version = direct_version(version),
+					 .epochs = direct_epochs(),
 					 .done = direct_done },
 				 .iov = { data, (size_t)blocks * BLOCK } };
 
@@ -330,8 +345,8 @@ static inline void direct_hold(struct weir_engine *engine, struct lossy *lossy, 
 					   .bytes = BLOCK,
 					   .iov = &direct->iov,
 					   .iov_count = 1,
-					   .version = version,
-					   .epochs = (u64)MAP << 32 | LEASE,
+					   .version = direct_version(version),
+					   .epochs = direct_epochs(),
 					   .done = direct_done },
 				   .iov = { data, BLOCK } };
 	while (!taken) {

@@ -257,9 +257,10 @@ static void test_lists_of_a_few_blocks(void **state)
 	assert_int_equal(list_range(engine, 9, 1, &list), 0);
 	assert_int_equal(list_range(engine, 11, 1, &list), 1);
 	assert_int_equal(list.entries[0].vba, 11);
-	assert_int_equal(list.entries[0].version, 111);
+	assert_int_equal(list.entries[0].version, direct_version(111));
 	assert_int_equal(list_range(engine, 8, 6, &list), 4);
-	assert_true(list.entries[2].vba == (12 | (u64)1 << 32) && list.entries[2].version == 500);
+	assert_true(list.entries[2].vba == (12 | (u64)1 << 32) &&
+		    list.entries[2].version == direct_version(500));
 	assert_int_equal(list_range(engine, 19, 8, &list), 1);
 	direct_close(engine);
 	lossy_destroy(&lossy);

@@ -134,16 +134,24 @@ static inline u64 rig_slba(const struct rig *rig, u64 vba)
 	return (u64)rig->vid << 48 | (u64)rig->client << 32 | vba;
 }
 
+/* In tests versions count from 1 on, in each lease; 0, of a read: any. */
+static inline u64 rig_version(const struct rig *rig, u64 version)
+{
+	bool counts = version && !(version >> NVME_VOLUME_VERSION_EPOCH);
+
+	return counts ? (u64)rig->lease << NVME_VOLUME_VERSION_EPOCH | version : version;
+}
+
 /* @blocks, at most two, of @rig->data. */
 static inline u32 rig_io(struct rig *rig, u32 opcode, u64 vba, u32 blocks, u32 flags)
 {
-	u64 data = driver_bus(rig->data);
+	u64 data = driver_bus(rig->data), version = rig_version(rig, rig->version);
 	struct nvme_sqe sqe =
 		driver_io(opcode, rig_slba(rig, vba), blocks, data, blocks > 1 ? data + 4096 : 0);
 
 	sqe.cdw12 |= flags;
-	sqe.cdw2 = (u32)rig->version;
-	sqe.cdw3 = (u32)(rig->version >> 32);
+	sqe.cdw2 = (u32)version;
+	sqe.cdw3 = (u32)(version >> 32);
 	sqe.cdw14 = opcode == NVME_OPCODE_READ ? 0 : rig->lease;
 	sqe.cdw15 = rig->map;
 	return driver_command(&rig->driver, 1, sqe, NULL);
@@ -175,6 +183,7 @@ static inline u32 rig_trim(struct rig *rig, u64 vba, u32 blocks, u64 version)
 	u32 *range = (u32 *)rig->page;
 	u64 slba = rig_slba(rig, vba);
 
+	version = rig_version(rig, version);
 	range[0] = 0;
 	range[1] = blocks;
 	memcpy(&range[2], &slba, sizeof(slba));

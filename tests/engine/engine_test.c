@@ -173,6 +173,43 @@ static void test_versions(void **state)
 	rig_close(&rig);
 }
 
+static u32 write_of_lease(struct rig *rig, u32 opcode, u64 version, u32 blocks)
+{
+	rig->version = version;
+	return rig_io(rig, opcode, 4, blocks, 0);
+}
+
+/* A version of the lease to come would win over what its writer writes. The manager copies what any lease has
+ * written. */
+static void test_versions_are_of_the_lease(void **state)
+{
+	static const u32 opcodes[] = { NVME_OPCODE_WRITE, NVME_OPCODE_WRITE_ZEROES };
+	const u64 first = (u64)RIG_LEASE << NVME_VOLUME_VERSION_EPOCH, next = (u64)(RIG_LEASE + 1)
+									      << NVME_VOLUME_VERSION_EPOCH;
+	struct rig rig;
+
+	(void)state;
+	for (u32 i = 0; i < 2; i++) {
+		rig_open(&rig, NULL, NULL);
+		rig_prepare(&rig);
+		assert_int_equal(write_of_lease(&rig, opcodes[i], first - 1, 1),
+				 FINAL(NVME_STATUS_INVALID_FIELD));
+		assert_int_equal(write_of_lease(&rig, opcodes[i], first - 1, 2),
+				 FINAL(NVME_STATUS_INVALID_FIELD));
+		assert_int_equal(write_of_lease(&rig, opcodes[i], next, 1), FINAL(NVME_STATUS_INVALID_FIELD));
+		assert_int_equal(write_of_lease(&rig, opcodes[i], next - 1, 2),
+				 FINAL(NVME_STATUS_INVALID_FIELD));
+		assert_int_equal(rig_trim(&rig, 4, 1, next), FINAL(NVME_STATUS_INVALID_FIELD));
+		rig_expect(&rig, 4, 0);
+		assert_int_equal(write_of_lease(&rig, opcodes[i], first, 2), 0);
+		assert_int_equal(write_of_lease(&rig, opcodes[i], next - 2, 2), 0);
+		assert_int_equal(write_of_lease(&rig, opcodes[i], next - 1, 1), 0);
+		rig.client = NVME_VOLUME_MANAGER;
+		assert_int_equal(write_of_lease(&rig, opcodes[i], next, 1), 0);
+		rig_close(&rig);
+	}
+}
+
 /* The second block of a command has the version after the first's. */
 static void test_versions_of_blocks(void **state)
 {
@@ -293,12 +330,13 @@ static u32 read_list(struct rig *rig, u64 next, u32 least, u32 seen[600])
 									       .cdw10 = RIG_VID,
 									       .cdw11 = (u32)next,
 									       .cdw12 = (u32)(next >> 32),
+									       .cdw14 = RIG_LEASE << 8,
 									       .cdw15 = 1000 + least }),
 				 0);
 		for (u32 i = 0; i < list->count; i++, count++) {
 			u32 vba = (u32)list->entries[i].vba;
 
-			assert_int_equal(list->entries[i].version % 1000, vba);
+			assert_int_equal((u32)list->entries[i].version % 1000, vba);
 			assert_int_equal(list->entries[i].vba >> 32, vba % 3 == 0);
 			seen[vba]++;
 		}
@@ -452,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_leases),
 		cmocka_unit_test(test_placement),
 		cmocka_unit_test(test_versions),
+		cmocka_unit_test(test_versions_are_of_the_lease),
 		cmocka_unit_test(test_versions_of_blocks),
 		cmocka_unit_test(test_not_here),
 		cmocka_unit_test(test_manager),

@@ -32,8 +32,8 @@ static u32 ask(const struct worker *worker, enum weir_io_kind kind, u64 vba, u64
 					 .offset_bytes = weir_engine_offset(VID, (u32)vba),
 					 .bytes = BLOCK,
 					 .iov_count = 1,
-					 .version = version,
-					 .epochs = (u64)MAP << 32 | LEASE,
+					 .version = direct_version(version),
+					 .epochs = direct_epochs(),
 					 .done = direct_done },
 				 .iov = { data, BLOCK } };
 

@@ -23,8 +23,11 @@ enum {
 	NOBODY = 3,
 	LEASE = 5,
 	MAP = 9,
-	VERSION = 100,
 };
+
+/* Versions of a lease. */
+#define VERSION_OF(lease) ((u64)(lease) << NVME_VOLUME_VERSION_EPOCH | 100)
+#define VERSION           VERSION_OF(LEASE)
 
 #define FINAL(status) ((status) | NVME_STATUS_DNR)
 #define MARK          "alice-keeps-this"

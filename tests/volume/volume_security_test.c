@@ -270,7 +270,8 @@ static void older_commands_are_refused(void **state)
 	assert_int_equal(set_lease(FOREIGN, LEASE + 1, ALICE), 0);
 	assert_int_equal(resend(&alice.io), FINAL(NVME_STATUS_VOLUME_STALE_LEASE));
 	recorded.count = 0;
-	withhold(&(struct access){ NVME_OPCODE_WRITE, FOREIGN, ALICE, 9, VERSION + 1, LEASE + 1, MAP - 1 },
+	withhold(&(struct access){ NVME_OPCODE_WRITE, FOREIGN, ALICE, 9, VERSION_OF(LEASE + 1), LEASE + 1,
+				   MAP - 1 },
 		 &alice.io);
 	assert_int_equal(resend(&alice.io), FINAL(NVME_STATUS_VOLUME_STALE_MAP));
 	assert_alices_blocks(VERSION);
@@ -279,7 +280,8 @@ static void older_commands_are_refused(void **state)
 /* A whole connection once more, proof and all: its challenge is another one. */
 static void a_connection_is_not_repeated(void **state)
 {
-	const struct access access = { NVME_OPCODE_WRITE, FOREIGN, ALICE, 9, VERSION + 1, LEASE + 1, MAP };
+	const struct access access = { NVME_OPCODE_WRITE,     FOREIGN,   ALICE, 9,
+				       VERSION_OF(LEASE + 1), LEASE + 1, MAP };
 	static struct host queue;
 	unsigned good = 0;
 
