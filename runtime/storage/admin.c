@@ -350,11 +350,17 @@ bool weir_admin_answers(const struct weir_admin *admin)
 static int shut_down(struct weir_admin *admin)
 {
 	struct weir_transport *transport = admin->transport;
-	uint32_t cc = transport->ops->read32(transport, NVME_REGISTER_CC);
+	uint32_t cc = transport->ops->read32(transport, NVME_REGISTER_CC), csts;
+	int error;
 
 	transport->ops->write32(transport, NVME_REGISTER_CC, (cc & ~NVME_CC_SHUTDOWN_MASK) | (1u << 14));
-	return wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, admin->shutdown_ms,
-			 "its shutdown");
+	error = wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, admin->shutdown_ms,
+			  "its shutdown");
+	csts = transport->ops->read32(transport, NVME_REGISTER_CSTS);
+	if (!error && (csts & NVME_CSTS_FATAL)) /* it ended its shutdown, and could not make all durable */
+		error = weir_fail(EIO, "controller reports a fatal status (CSTS %#x) after its shutdown",
+				  csts);
+	return error;
 }
 
 int weir_admin_disable(struct weir_admin *admin)

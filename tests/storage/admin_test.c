@@ -52,7 +52,7 @@ static uint32_t read32(struct weir_transport *transport, uint32_t offset)
 		return rig->csts;
 	if (rig->shut_reads)
 		return rig->shut_reads--, rig->csts;
-	return rig->csts | NVME_CSTS_SHUTDOWN_DONE;
+	return rig->csts | NVME_CSTS_SHUTDOWN_DONE | (rig->shut_fails ? NVME_CSTS_FATAL : 0);
 }
 
 static void write32(struct weir_transport *transport, uint32_t offset, uint32_t value)
@@ -170,6 +170,23 @@ static void test_shutdown_without_end(void **state)
 	rig.shuts = false;
 	rig.admin.timeout_ms = 1000000;
 	assert_int_equal(close_rig(&rig), 2 * QUEUES);
+	assert_int_equal(rig.shutdowns, 1);
+	assert_int_equal(rig.cc, 0);
+}
+
+/* A shutdown that ended, and did not make all durable, is an error, though it was answered in time. */
+static void test_shutdown_that_fails(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	assert_int_equal(weir_admin_disable(&rig.admin), 0);
+	open_rig(&rig);
+	rig.shut_fails = true;
+	assert_int_equal(weir_admin_disable(&rig.admin), -EIO);
+	assert_non_null(strstr(weir_last_error(), "fatal status"));
+	assert_non_null(strstr(weir_last_error(), "its shutdown"));
 	assert_int_equal(rig.shutdowns, 1);
 	assert_int_equal(rig.cc, 0);
 }
@@ -406,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_no_answer),
 		cmocka_unit_test(test_registers_report),
 		cmocka_unit_test(test_shutdown_without_end),
+		cmocka_unit_test(test_shutdown_that_fails),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_shadow),
 		cmocka_unit_test(test_shutdown_is_awaited),
