@@ -243,6 +243,7 @@ struct file_thread {
  * @pool: carries out all rings' entries; NULL: io_uring does
  * @reason: why there is a pool, for people; "" if asked for, or none
  * @paths: base.path is one of these, by enum file_path
+ * @lost: a sync failed, which Linux says once: what was written before may be lost; all threads
  * @thread_count: entries in @threads
  */
 struct file_medium {
@@ -253,6 +254,7 @@ struct file_medium {
 	struct file_pool *pool;
 	const char *reason;
 	char (*paths)[FILE_PATH_BYTES];
+	bool lost;
 	unsigned thread_count;
 	struct file_thread threads[];
 };

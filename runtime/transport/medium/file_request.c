@@ -7,6 +7,9 @@
  * read gives zeros there, even if the file has grown since it was opened; a write leaves it out, so
  * that the file keeps its size. A read that comes back short before that: the file has shrunk, an
  * error, never zeros; or else the rest is asked for again.
+ *
+ * Linux tells an open file once that a write-back failed, and drops the pages: the next sync succeeds, and
+ * what was written is lost. So a medium whose sync failed fails every later flush, until it is opened again.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -15,6 +18,7 @@
 #include <unistd.h>
 #include <weir/nvme.h>
 
+#include "../../backend/error.h"
 #include "file.h"
 
 /* Meaning of weir_io.medium_data while a request is ours. */
@@ -177,6 +181,14 @@ static bool is_synced_late(const struct file_medium *file, const struct weir_io 
 	return file->target.on_fuse && io->kind == WEIR_IO_WRITE && io->force_unit_access;
 }
 
+static enum file_way transfer_way(const struct file_medium *file, const struct weir_io *io,
+				  const struct run *run)
+{
+	return is_synced_late(file, io)
+		       ? FILE_BUFFERED
+		       : run_way(&file->target, run, io->offset_bytes + io->medium_data[DATA_DONE]);
+}
+
 static void prepare_transfer(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
 {
 	uint64_t offset = io->offset_bytes + io->medium_data[DATA_DONE];
@@ -186,7 +198,7 @@ static void prepare_transfer(struct file_medium *file, struct file_thread *threa
 	struct run run;
 
 	run_next(io, &run);
-	way = is_synced_late(file, io) ? FILE_BUFFERED : run_way(&file->target, &run, offset);
+	way = transfer_way(file, io, &run);
 	if (way == FILE_BUFFERED)
 		ring = side_ring(thread); /* polling is for O_DIRECT */
 	sqe = file_ring_take(ring);
@@ -322,6 +334,39 @@ static bool is_passing(int error)
 	return error == EAGAIN || error == EINTR || error == ECANCELED;
 }
 
+/* Whether a failed step of @io is all that is ever said of writes that were acknowledged before: a sync, or a
+ * durable write of the file that is synced, which is the page cache's. */
+static bool was_sync(const struct file_medium *file, const struct weir_io *io, int error)
+{
+	enum stage stage = (enum stage)io->medium_data[DATA_STAGE];
+	struct run run;
+
+	if (stage != STAGE_TRANSFER)
+		return stage == STAGE_SYNC || io->kind == WEIR_IO_FLUSH;
+	if (io->kind != WEIR_IO_WRITE || !io->force_unit_access || error != EIO)
+		return false;
+	run_next(io, &run);
+	return transfer_way(file, io, &run) == FILE_BUFFERED;
+}
+
+static void note_loss(struct file_medium *file, int error)
+{
+	/* relaxed: a flush that was not submitted after this one ended may miss it */
+	if (!__atomic_exchange_n(&file->lost, true, __ATOMIC_RELAXED))
+		weir_report("a file could not be made durable (%s); what was written to it since its last "
+			    "flush may "
+			    "be lost, and its flushes fail until it is opened again",
+			    strerror(error));
+}
+
+/* A sync that succeeded. */
+static bool finish_sync(const struct file_medium *file, struct weir_io *io)
+{
+	bool lost = __atomic_load_n(&file->lost, __ATOMIC_RELAXED); /* relaxed: as note_loss() */
+
+	return finish(io, file_status(io->kind, lost ? EIO : 0));
+}
+
 static bool step_failed(struct file_medium *file, struct file_thread *thread, struct weir_io *io, int error)
 {
 	bool plain = io->medium_data[DATA_STAGE] == STAGE_PLAIN;
@@ -334,6 +379,8 @@ static bool step_failed(struct file_medium *file, struct file_thread *thread, st
 		io->medium_data[DATA_STAGE] = STAGE_ZEROS;
 		return go_on(file, thread, io);
 	}
+	if (was_sync(file, io, error))
+		note_loss(file, error);
 	return finish(io, file_status(io->kind, error));
 }
 
@@ -348,8 +395,10 @@ bool file_request_step(struct file_medium *file, struct file_thread *thread, str
 	case STAGE_PLAIN:
 		if (io->kind == WEIR_IO_ZERO)
 			return finish_change(file, thread, io);
+		if (io->kind == WEIR_IO_FLUSH)
+			return finish_sync(file, io);
 		break;
-	case STAGE_SYNC: break;
+	case STAGE_SYNC: return finish_sync(file, io);
 	}
 	return finish(io, NVME_STATUS_SUCCESS);
 }

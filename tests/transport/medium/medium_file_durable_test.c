@@ -19,6 +19,8 @@ enum call { CALL_WRITE, CALL_DURABLE_WRITE, CALL_SYNC, CALL_ALLOCATE };
 static enum call calls[CALLS]; /* in the order in which the kernel gets them */
 static unsigned call_count;
 static bool direct_refused; /* reads of files opened with O_DIRECT fail */
+static unsigned syncs_fail,
+	durable_writes_fail; /* so many more; what did not reach the disk is then dropped */
 
 /* Threads of the medium's come here, too. */
 static void note(enum call call)
@@ -28,6 +30,23 @@ static void note(enum call call)
 	if (at >= CALLS)
 		abort();
 	calls[at] = call;
+}
+
+/* Whether this one is to fail. */
+static bool is_failing(unsigned *left)
+{
+	bool fails = __atomic_load_n(left, __ATOMIC_RELAXED) != 0;
+
+	if (fails)
+		__atomic_fetch_sub(left, 1, __ATOMIC_RELAXED);
+	return fails;
+}
+
+/* One that the kernel refuses: of no file. */
+static void spoil_entry(struct io_uring_sqe *sqe)
+{
+	if (sqe->opcode == IORING_OP_FSYNC && is_failing(&syncs_fail))
+		sqe->fd = 99;
 }
 
 static void note_entry(const struct io_uring_sqe *sqe)
@@ -51,8 +70,10 @@ int io_uring_submit_and_get_events(struct io_uring *ring)
 
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "io_uring_submit_and_get_events");
-	for (unsigned i = sq->sqe_head; i != sq->sqe_tail; i++)
+	for (unsigned i = sq->sqe_head; i != sq->sqe_tail; i++) {
 		note_entry(&sq->sqes[i & *sq->kring_mask]);
+		spoil_entry(&sq->sqes[i & *sq->kring_mask]);
+	}
 	return next(ring);
 }
 
@@ -63,6 +84,10 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "pwritev2");
 	note(flags & WRITE_DURABLE ? CALL_DURABLE_WRITE : CALL_WRITE);
+	if (flags & WRITE_DURABLE && is_failing(&durable_writes_fail)) {
+		errno = EIO;
+		return -1;
+	}
 	return next(fd, iov, count, offset, flags);
 }
 
@@ -73,6 +98,10 @@ int fdatasync(int fd)
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "fdatasync");
 	note(CALL_SYNC);
+	if (is_failing(&syncs_fail)) {
+		errno = EIO;
+		return -1;
+	}
 	return next(fd);
 }
 
@@ -205,6 +234,68 @@ static void a_flush_is_a_sync(void **state)
 	munmap(memory, 65536);
 }
 
+/* Linux says once that a write-back failed: a flush that succeeds afterwards would say that what is lost is
+ * there. Opened again, the file is what it is. */
+static void a_failed_sync_is_not_forgotten(void **state)
+{
+	unsigned char *memory = rig_memory(65536);
+
+	(void)state;
+	for (unsigned p = 0; p < PLACES; p++) {
+		char name[RIG_NAME_BYTES];
+		struct weir_medium_file_options options = rig_options(locations[p].direct);
+		struct weir_io zeros = { .kind = WEIR_IO_ZERO, .bytes = 4096, .force_unit_access = true };
+		struct weir_medium *medium = open_place(&locations[p], name);
+
+		if (!medium)
+			continue;
+		assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 0, memory, 4096), 0);
+		syncs_fail = 1;
+		assert_int_not_equal(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0), 0);
+		assert_int_equal(syncs_fail, 0);
+		assert_int_equal(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0), NVME_STATUS_WRITE_FAULT);
+		assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 0, memory, 4096), 0);
+		assert_int_equal(rig_io(medium, WEIR_IO_READ, 0, memory, 4096), 0);
+		assert_int_equal(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0), NVME_STATUS_WRITE_FAULT);
+		assert_int_equal(rig_run(medium, &zeros), NVME_STATUS_WRITE_FAULT);
+		medium->ops->close(medium);
+		assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
+		assert_int_equal(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0), 0);
+		medium->ops->close(medium);
+		unlink(name);
+	}
+	munmap(memory, 65536);
+}
+
+/* So does a durable write by the page cache, which a system call carries out here: its failure is said of all
+ * that was written. */
+static void a_failed_durable_write_is_not_forgotten(void **state)
+{
+	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_OFF);
+	unsigned char *memory = rig_memory(65536);
+	struct iovec iov = { memory, 4096 };
+	char name[RIG_NAME_BYTES];
+	struct weir_medium *medium;
+
+	(void)state;
+	options.engine = WEIR_ENGINE_THREADS;
+	rig_file(name, "/tmp", FILE_BYTES, SEED);
+	assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
+	assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 0, memory, 4096), 0);
+	durable_writes_fail = 1;
+	assert_int_equal(rig_run(medium, &(struct weir_io){ .kind = WEIR_IO_WRITE,
+							    .offset_bytes = 8192,
+							    .bytes = 4096,
+							    .iov = &iov,
+							    .iov_count = 1,
+							    .force_unit_access = true }),
+			 NVME_STATUS_WRITE_FAULT);
+	assert_int_equal(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0), NVME_STATUS_WRITE_FAULT);
+	medium->ops->close(medium);
+	unlink(name);
+	munmap(memory, 65536);
+}
+
 /* Zeros are durable by a sync behind them, whether the file system makes them or they are written. */
 static void durable_zeros_are_synced(void **state)
 {
@@ -262,6 +353,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durable_writes_are_written_durably),
 		cmocka_unit_test(a_flush_is_a_sync),
+		cmocka_unit_test(a_failed_sync_is_not_forgotten),
+		cmocka_unit_test(a_failed_durable_write_is_not_forgotten),
 		cmocka_unit_test(durable_zeros_are_synced),
 		cmocka_unit_test(a_refused_way_is_let_go),
 	};
