@@ -15,6 +15,7 @@
  * @shared: the host reads queue words where they are, else it copies them
  * @queues: all queue pairs, if copied
  * @slots: of one queue pair, if copied
+ * @entries: completion ring of one queue pair, if that is in device memory, and copied; else NULL
  * @seen: depth of each queue pair
  * @answered: by slot, of the queue pair being looked at: its completion is in the ring
  * @heads: where lanes stood in each completion ring
@@ -26,6 +27,7 @@ struct weir_tracker {
 	bool shared;
 	struct weir_queue *queues;
 	struct weir_slot *slots;
+	struct nvme_cqe *entries;
 	struct weir_tracker_seen *seen;
 	bool *answered;
 	uint64_t *heads;
@@ -50,6 +52,12 @@ uint64_t weir_tracker_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+/* Completion rings that the host reads by copies alone, as its lanes' words: gpu_memory=queues. */
+static bool copies_entries(const struct weir_tracker *tracker)
+{
+	return !tracker->shared && tracker->storage->transport->gpu_memory == WEIR_GPU_MEMORY_QUEUES;
+}
+
 int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_ticket,
 		      struct weir_tracker **out)
 {
@@ -67,8 +75,9 @@ int weir_tracker_open(struct weir_storage *storage, bool shared, uint64_t first_
 	tracker->answered = calloc(depth, sizeof(*tracker->answered));
 	tracker->queues = shared ? NULL : aligned_alloc(128, count * sizeof(*tracker->queues));
 	tracker->slots = shared ? NULL : calloc(depth, sizeof(*tracker->slots));
+	tracker->entries = copies_entries(tracker) ? calloc(depth, sizeof(*tracker->entries)) : NULL;
 	if (tracker->seen && tracker->heads && tracker->answered &&
-	    (shared || (tracker->queues && tracker->slots)))
+	    (shared || (tracker->queues && tracker->slots)) && (tracker->entries || !copies_entries(tracker)))
 		return 0;
 	weir_tracker_close(tracker);
 	*out = NULL;
@@ -84,6 +93,7 @@ void weir_tracker_close(struct weir_tracker *tracker)
 	free(tracker->answered);
 	free(tracker->queues);
 	free(tracker->slots);
+	free(tracker->entries);
 	free(tracker);
 }
 
@@ -117,21 +127,32 @@ static void poll_at(struct weir_tracker *tracker, uint32_t index, struct view *v
 	view->slots = tracker->shared ? weir_at(queue->slots, struct weir_slot, 0) : tracker->slots;
 }
 
-static int fetch_slots(struct weir_tracker *tracker, uint32_t index)
+static uint64_t entries_at(const struct weir_storage *storage, uint32_t index)
+{
+	return storage->rings[index] + weir_queue_cq_offset(storage->depth);
+}
+
+/* Of one queue pair what is copied; completions last, so that none of them is missing for a slot. */
+static int fetch(struct weir_tracker *tracker, uint32_t index)
 {
 	struct weir_storage *storage = tracker->storage;
 	struct weir_backend *backend = storage->context->backend;
+	int error = tracker->shared ? 0
+				    : backend->ops->d2h(backend, tracker->slots, storage->slots[index],
+							storage->depth * sizeof(*tracker->slots));
 
-	if (tracker->shared)
-		return 0;
-	return backend->ops->d2h(backend, tracker->slots, storage->slots[index],
-				 storage->depth * sizeof(*tracker->slots));
+	if (error || !tracker->entries)
+		return error;
+	return backend->ops->d2h(backend, tracker->entries, entries_at(storage, index),
+				 storage->depth * sizeof(*tracker->entries));
 }
 
-static uint32_t entry_dw3(const struct weir_storage *storage, uint32_t index, uint64_t position)
+static uint32_t entry_dw3(const struct weir_tracker *tracker, uint32_t index, uint64_t position)
 {
-	uint64_t ring = storage->rings[index] + weir_queue_cq_offset(storage->depth);
-	struct nvme_cqe *entry = weir_at(ring, struct nvme_cqe, position & (storage->depth - 1));
+	const struct weir_storage *storage = tracker->storage;
+	uint64_t at = position & (storage->depth - 1);
+	struct nvme_cqe *entry = tracker->entries ? &tracker->entries[at]
+						  : weir_at(entries_at(storage, index), struct nvme_cqe, at);
 
 	/* relaxed: only whether it is there */
 	return __atomic_load_n(&entry->dw3, __ATOMIC_RELAXED);
@@ -151,7 +172,7 @@ static uint32_t find_answers(struct weir_tracker *tracker, uint32_t index, uint6
 
 	memset(tracker->answered, 0, storage->depth * sizeof(*tracker->answered));
 	while (count < storage->depth &&
-	       (dw3 = entry_dw3(storage, index, head + count), fresh(storage, head + count, dw3))) {
+	       (dw3 = entry_dw3(tracker, index, head + count), fresh(storage, head + count, dw3))) {
 		tracker->answered[dw3 & (storage->depth - 1)] = true;
 		count++;
 	}
@@ -218,7 +239,7 @@ static int snapshot_at_queue(struct weir_tracker *tracker, uint32_t index,
 	if (view.committed - tracker->first_ticket ==
 	    view.completed) /* all ended: there are no slots to fetch */
 		return 0;
-	error = fetch_slots(tracker, index);
+	error = fetch(tracker, index);
 	if (error)
 		return error;
 	slots_tracked = (find_answers(tracker, index, view.head) || view.rung != view.head) &&
@@ -261,7 +282,7 @@ bool weir_tracker_pending(struct weir_tracker *tracker, const struct weir_tracke
 	struct view view;
 	uint32_t sequence;
 
-	if (refresh(tracker) || fetch_slots(tracker, command->queue))
+	if (refresh(tracker) || fetch(tracker, command->queue))
 		return true;
 	poll_at(tracker, command->queue, &view);
 	find_answers(tracker, command->queue, view.head);

@@ -108,6 +108,38 @@ static void close_rig(struct rig *rig)
 	weir_tracker_close(rig->tracker);
 }
 
+/* Where a device's memory lies: the host reaches nothing there. */
+static const uint64_t FAR = (uint64_t)1 << 62;
+
+static int d2h(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
+{
+	(void)backend;
+	memcpy(host, (const void *)(uintptr_t)(device - FAR), bytes);
+	return 0;
+}
+
+static const struct weir_backend_ops far_ops = { .d2h = d2h };
+static struct weir_backend far_backend = { .ops = &far_ops };
+
+/* The same of a device whose words the host copies; its rings are in the host's memory, or in the device's.
+ */
+static void open_far_rig(struct rig *rig, enum weir_gpu_memory memory)
+{
+	static struct weir_transport transport;
+
+	open_rig(rig, 0);
+	weir_tracker_close(rig->tracker);
+	transport = (struct weir_transport){ .gpu_memory = memory };
+	context.backend = &far_backend;
+	rig->storage.transport = &transport;
+	rig->storage.queues += FAR;
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		rig->slot_addresses[i] += FAR;
+		rig->rings[i] += memory == WEIR_GPU_MEMORY_QUEUES ? FAR : 0;
+	}
+	assert_int_equal(weir_tracker_open(&rig->storage, false, 0, &rig->tracker), 0);
+}
+
 /* A lane fills the slot of the next ticket. */
 static void fill(uint32_t queue, uint64_t ticket)
 {
@@ -202,6 +234,34 @@ static void test_the_oldest_is_named(void **state)
 	now_ns += 5000 * MS; /* more than 32 bits of nanoseconds */
 	oldest_is(&rig, 1, other, 5020 * MS);
 	close_rig(&rig);
+}
+
+/* What the host does not reach it copies, rings in the device's memory (gpu_memory=queues), too. */
+static void test_words_that_are_copied(void **state)
+{
+	static const enum weir_gpu_memory memories[] = { WEIR_GPU_MEMORY_NONE, WEIR_GPU_MEMORY_DATA,
+							 WEIR_GPU_MEMORY_QUEUES };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(memories) / sizeof(*memories); i++) {
+		struct weir_tracked_command command;
+		uint64_t first, second;
+		struct rig rig;
+
+		open_far_rig(&rig, memories[i]);
+		none(&rig);
+		first = submit(0);
+		second = submit(1);
+		oldest_is(&rig, 0, first, 0);
+		command = snapshot(&rig);
+		assert_true(weir_tracker_pending(rig.tracker, &command));
+		now_ns += 10 * MS;
+		answer(&rig, 0, first); /* and no lane takes it */
+		assert_false(weir_tracker_pending(rig.tracker, &command));
+		oldest_is(&rig, 1, second, 10 * MS);
+		close_rig(&rig);
+	}
+	context.backend = NULL;
 }
 
 /* Ages are of commands, not of slots. */
@@ -434,6 +494,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_oldest_is_named),
+		cmocka_unit_test(test_words_that_are_copied),
 		cmocka_unit_test(test_a_slot_used_again_is_young),
 		cmocka_unit_test(test_laps),
 		cmocka_unit_test(test_full_rings),
