@@ -48,6 +48,7 @@ ends 2 'namespace 0' 'takes a PCI address' --destroy-data-on 0000:65:00.0/0
 ends 2 'a file that is too small' 'from 4194304 to' --size 1M
 ends 2 'a time that is none' '--runtime does not take "soon"' --runtime soon
 ends 2 'a GPU that is not there' 'no backend can use gpu:77' --gpu gpu:77 --size 4M
+ends 2 'one GPU of two that is not there' 'no backend can use gpu:77' --gpu cpu --gpu gpu:77 --size 4M
 ends 1 'a folder that is not there' 'no temporary file' --dir "$work/nowhere" --size 4M
 
 "$try" "${short[@]}" --report "$work/report" >"$work/out" 2>"$work/err"

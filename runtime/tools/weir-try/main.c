@@ -36,6 +36,35 @@ static bool wanted(const struct try_options *options, const char *name, const ch
 	return !options->gpus.count;
 }
 
+/* A row of weir-check's list that a backend can use, and that was asked for. */
+static bool is_usable(const struct try_options *options, const json_t *row)
+{
+	const char *name = json_string_value(json_object_get(row, "name"));
+	const char *device = json_string_value(json_object_get(row, "device"));
+
+	return name && *name && wanted(options, name, device ? device : "");
+}
+
+/* Of the names that were given, one that is no device's; NULL: there is none. */
+static const char *unknown(const struct try_options *options, const struct try_results *results)
+{
+	const json_t *row;
+	size_t index;
+
+	for (unsigned i = 0; i < options->gpus.count; i++) {
+		const struct try_options one = { .gpus = { .count = 1, .item = { options->gpus.item[i] } } };
+		bool found = false;
+
+		json_array_foreach(json_object_get(results->machine, "gpus"), index, row)
+		{
+			found = found || is_usable(&one, row);
+		}
+		if (!found)
+			return options->gpus.item[i];
+	}
+	return NULL;
+}
+
 /* Names of lanes to test: of weir-check's list, those that a backend can use. */
 static unsigned choose_lanes(const struct try_options *options, const struct try_results *results,
 			     const char **names)
@@ -46,11 +75,8 @@ static unsigned choose_lanes(const struct try_options *options, const struct try
 
 	json_array_foreach(json_object_get(results->machine, "gpus"), index, row)
 	{
-		const char *name = json_string_value(json_object_get(row, "name"));
-		const char *device = json_string_value(json_object_get(row, "device"));
-
-		if (count < TRY_MOST && name && *name && wanted(options, name, device ? device : ""))
-			names[count++] = name;
+		if (count < TRY_MOST && is_usable(options, row))
+			names[count++] = json_string_value(json_object_get(row, "name"));
 	}
 	return count;
 }
@@ -93,16 +119,16 @@ static void add_clean(struct try_results *results, const struct try_storage *sto
 
 static int run(const struct try_options *options, struct storages *storages, struct try_results *results)
 {
-	const char *lanes[TRY_MOST];
+	const char *lanes[TRY_MOST], *stranger;
 	unsigned count;
 
 	try_machine(results);
-	count = choose_lanes(options, results, lanes);
-	if (!count && options->gpus.count) {
-		(void)tool_complain("no backend can use %s; weir-info lists what there is",
-				    options->gpus.item[0]);
+	stranger = unknown(options, results);
+	if (stranger) {
+		(void)tool_complain("no backend can use %s; weir-info lists what there is", stranger);
 		return TRY_REFUSED;
 	}
+	count = choose_lanes(options, results, lanes);
 	for (unsigned s = 0; s < storages->count; s++) {
 		add_storage(results, &storages->item[s]);
 		for (unsigned i = 0; i < count; i++)
