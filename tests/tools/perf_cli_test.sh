@@ -292,6 +292,12 @@ run 0 virt:1M "${short[@]}" --sweep=iodepth:1,4,16 --json
 json '[p["swept"] for p in j] == ["1", "4", "16"] and [p["iodepth"] for p in j] == [1, 4, 16]'
 run 0 virt:1M "${short[@]}" --sweep=bs:512,4K
 [ "$(printf '%s\n' "$out" | wc -l)" = 3 ] || wrong "not a heading and two lines: $out"
+for rw in randread randwrite randrw; do
+    run 0 virt:1M "${short[@]}" --sweep=iodepth:4 --rw=$rw
+    [ "$(awk 'NR == 2 && NF == 8 && $6 > 0 && $7 >= $6' .out | wc -l)" = 1 ] || wrong "no percentiles of $rw: $out"
+done
+run 0 virt:1M "${short[@]}" --sweep=iodepth:4 --no-latency
+[ "$(awk 'NR == 2 && $6 == "-" && $7 == "-"' .out | wc -l)" = 1 ] || wrong "percentiles of no times: $out"
 refuses 2 "--plain-blocks counts" virt:1M --plain-threads=64
 refuses 2 "NAME:VALUE" virt:1M --sweep=iodepth
 refuses 2 "its name is one of bs iodepth" virt:1M --sweep=backend:cpu

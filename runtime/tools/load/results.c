@@ -255,6 +255,19 @@ void perf_print_text(const struct perf_outcome *outcome)
 	print_verdict(outcome);
 }
 
+/* Of reads and writes together, as the rate is; nothing was timed with --no-latency and --hit. */
+static void print_point_latency(const struct perf_outcome *outcome)
+{
+	uint64_t both[PERF_BUCKETS];
+
+	for (unsigned i = 0; i < PERF_BUCKETS; i++)
+		both[i] = outcome->read_latency[i] + outcome->write_latency[i];
+	if (perf_percentile_us(both, .5) > 0)
+		printf("%8.1f %8.1f ", perf_percentile_us(both, .5), perf_percentile_us(both, .99));
+	else
+		printf("%8s %8s ", "-", "-");
+}
+
 void perf_print_point(const struct perf_outcome *outcome, bool first)
 {
 	double weir = perf_median(&outcome->weir), plain = perf_median(&outcome->plain);
@@ -267,6 +280,6 @@ void perf_print_point(const struct perf_outcome *outcome, bool first)
 		printf("%14.0f %8.3f ", plain, weir / plain);
 	else
 		printf("%14s %8s ", "-", "-");
-	printf("%8.1f %8.1f %8llu\n", perf_percentile_us(outcome->read_latency, .5),
-	       perf_percentile_us(outcome->read_latency, .99), (unsigned long long)outcome->errors);
+	print_point_latency(outcome);
+	printf("%8llu\n", (unsigned long long)outcome->errors);
 }
