@@ -192,6 +192,12 @@ truncate -s 1M disk
 load "file:disk?direct=off" --verify
 json 'j["bad_blocks"] == 0 and j["reads"] > 0'
 [ "$(head -c 4096 disk | tr -d '\0' | wc -c)" -gt 1000 ] || wrong "the file still holds zeros"
+for cached in "" --cached=64K; do
+    cp disk before
+    # shellcheck disable=SC2086
+    load "file:disk?direct=off" --verify $cached
+    ! cmp -s -n 4096 disk before || wrong "what an older run left would be taken for this one's"
+done
 for how in text zeros "text --cached=64K" "zeros --cached=64K"; do
     # Zeros are whole words, the last of a block: no other word tells.
     if [ "${how%% *}" = text ]; then at=50000; printf 'not what was written there' >.wrong; else at=53224; head -c 24 /dev/zero >.wrong; fi

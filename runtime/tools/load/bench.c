@@ -109,6 +109,17 @@ static uint64_t count_places(uint64_t bytes, uint64_t unit, uint64_t length)
 	return (bytes - length) / unit + 1;
 }
 
+/* Of the words that are checked: another one in every run, lest what an older one left be taken for them. */
+static uint64_t choose_seed(const struct perf_options *options)
+{
+	struct timespec now;
+
+	if (!options->verify)
+		return options->seed;
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 static int prepare_raw(struct perf_bench *bench)
 {
 	const struct perf_options *options = bench->options;
@@ -123,7 +134,7 @@ static int prepare_raw(struct perf_bench *bench)
 	args->chunks = (bench->range_bytes + options->bs - 1) / options->bs;
 	args->last_lba = (options->offset + bench->range_bytes - options->bs) / block;
 	args->stride_bytes = (options->bs + 4095) & ~(uint64_t)4095;
-	args->pattern_seed = options->seed;
+	args->pattern_seed = bench->pattern_seed = choose_seed(options);
 	if (weir_alloc(bench->context, args->stride_bytes * slots, &args->buffers) != 0 ||
 	    weir_alloc(bench->context, sizeof(struct weir_event) * slots, &args->events) != 0 ||
 	    weir_alloc(bench->context, sizeof(uint64_t) * slots, &args->begins) != 0)
@@ -155,7 +166,6 @@ static int prepare_written(struct perf_bench *bench)
 	uint64_t raw = bench->raw.load.indices.spans * bench->options->uri_count,
 		 cached = bench->cached.load.indices.spans;
 	uint64_t words = ((raw > cached ? raw : cached) + 31) / 32, address;
-	struct timespec now;
 
 	if (!perf_reads_back(bench->options))
 		return 0;
@@ -166,8 +176,6 @@ static int prepare_written(struct perf_bench *bench)
 			(unsigned long long)(words * sizeof(uint64_t)), weir_last_error());
 	bench->raw.load.written = bench->cached.load.written = address;
 	bench->written_words = words;
-	clock_gettime(CLOCK_REALTIME, &now);
-	bench->pattern_seed = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 	return 0;
 }
 
@@ -207,7 +215,7 @@ static int prepare_cache(struct perf_bench *bench)
 	args->buffers = bench->raw.buffers;
 	args->events = bench->raw.events;
 	args->stride_bytes = bench->raw.stride_bytes;
-	args->pattern_seed = options->seed;
+	args->pattern_seed = bench->pattern_seed;
 	args->unit_words = bench->unit_bytes / 8;
 	args->words = (uint32_t)(options->bs / 8);
 	args->line_words = (uint32_t)(bench->line_bytes / 8);

@@ -31,8 +31,8 @@
  * @plain_bytes: size of what it copies from
  * @pattern: storages hold the pattern
  * @written_words: of perf_load.written; 0: nothing is read back
- * @pattern_seed: of what the last run wrote that is read back: another one in every run of every process,
- * lest what an older one left be taken for what this one wrote
+ * @pattern_seed: of the words that are checked, and of what the last run wrote that is read back: another one
+ * in every run of every process, lest what an older one left be taken for what this one wrote
  * @results: device address of struct perf_results
  * @raw: arguments of the load on raw blocks
  * @cached: arguments of the cached load
