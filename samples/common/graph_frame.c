@@ -153,7 +153,7 @@ static int run_all(struct graph_frame *frame, char *error)
 
 static void print_text(const struct graph_frame *frame)
 {
-	double edges = (double)frame->info.edges;
+	double edges = (double)frame->info.edges * (frame->passes ? frame->passes : 1);
 
 	graph_print(&frame->info);
 	printf("state     %.1f MiB of device memory, prepared in %.3f s\n",

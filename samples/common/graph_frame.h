@@ -48,6 +48,7 @@ struct graph_sample {
  * @stored_lanes: to launch them with where the graph is read through the cache: no more than have lines of it
  * for themselves, or they would take each other's before they are done with them
  * @state_bytes: device memory of the computation, for @prepare to fill in
+ * @passes: how often @run goes over all edges, for it to fill in; 0: once
  * @prepare_seconds: what @prepare took
  * @seconds: of the first run; @again: median of the later ones; @plain_seconds: in plain memory
  * @totals: I/O of the first run
@@ -65,6 +66,7 @@ struct graph_frame {
 	uint32_t blocks;
 	uint64_t stored_lanes;
 	uint64_t state_bytes;
+	uint32_t passes;
 	double prepare_seconds;
 	double seconds;
 	double again;

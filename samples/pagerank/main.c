@@ -106,6 +106,7 @@ static int run(struct graph_frame *unused, bool plain, char *error)
 			break;
 		}
 	}
+	frame.passes = iterations;
 	return code;
 }
 

@@ -317,6 +317,19 @@ printf '0 1\n1 0\n5 1\n1 5\n' >"$dir/gaps.el" # 2 to 4 have no edges
 "$graph" convert "$dir/gaps.el" "$dir/gaps.sg" --quiet
 check "rank of vertices without edges is lost" '"iterations": 20' pagerank "$dir/gaps.sg" --lose-dangling --tolerance 0 --verify
 check "or shared out" '"iterations": 20' pagerank "$dir/gaps.sg" --tolerance 0 --verify
+# Each iteration goes over all edges: in the text, too.
+if chosen "edges of all iterations"; then
+  count=$((count + 1))
+  text=$("$(program pagerank)" "$dir/kron14.bel" --iterations 7 --tolerance 0 2>&1)
+  edges=$("$(program pagerank)" "$dir/kron14.bel" --iterations 1 --json | sed -n 's/.*"edges": \([0-9]*\).*/\1/p')
+  if awk -v edges="$edges" '$1 == "time" { found = 1; wanted = 7 * edges / $2 / 1e6; good = $4 > 0.5 * wanted && $4 < 2 * wanted }
+    END { exit !(found && good) }' <<<"$text"; then
+    printf 'ok %d - pagerank: edges of all iterations\n' "$count"
+  else
+    printf 'not ok %d - pagerank: edges of all iterations\n' "$count"
+    printf '%s\n' "$text" "$edges edges" | sed 's/^/# /'
+  fi
+fi
 ln -sf /dev/full "$dir/full.txt" # of so few values none is written before the end
 refuse "a full disk, for a few bytes" 1 'cannot write /dev/full: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output /dev/full
 refuse "a full disk, for a few lines" 1 'cannot write .*full.txt: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output "$dir/full.txt"
