@@ -73,8 +73,15 @@ class _Storages:
             c.check(c.context_close(context))
 
 
-def _list(uris: str | Sequence[str]) -> list[str]:
+def _list(uris: str | Sequence[str | None]) -> list[str | None]:
     return [uris] if isinstance(uris, str) else list(uris)
+
+
+def _number(name: str, value: int, bits: int) -> int:
+    """@value as an unsigned integer of so many bits, of which ctypes would silently keep the lowest."""
+    if not 0 <= value < 1 << bits:
+        raise ValueError(f"{name} is {value}; it is from 0 to {(1 << bits) - 1}")
+    return value
 
 
 def manifest_of(uri: str) -> str | None:
@@ -106,10 +113,14 @@ def upload(uris: str | Sequence[str], source: str, format: str = "auto", context
 class Dataset:
     """A mounted dataset. `data[i]` and `data.__getitems__([i, ...])` give (bytes, label), as torch.utils.data.DataLoader asks for."""
 
-    def __init__(self, uris: str | Sequence[str], *, manifests: Sequence[str | None] | None = None, context: str = "cpu",
+    def __init__(self, uris: str | Sequence[str], *, manifests: str | Sequence[str | None] | None = None, context: str = "cpu",
                  chunk_bytes: int = 0, cache_bytes: int = 0, row_bytes: int = 0, batches: int = 0) -> None:
-        self._arguments = dict(uris=_list(uris), manifests=manifests, context=context, chunk_bytes=chunk_bytes,
-                               cache_bytes=cache_bytes, row_bytes=row_bytes, batches=batches)
+        names = _list(manifests) if manifests is not None else None
+        self._arguments = dict(uris=_list(uris), manifests=names, context=context, chunk_bytes=_number("chunk_bytes", chunk_bytes, 32),
+                               cache_bytes=_number("cache_bytes", cache_bytes, 64), row_bytes=_number("row_bytes", row_bytes, 32),
+                               batches=_number("batches", batches, 32))
+        if names and len(names) != len(self._arguments["uris"]):
+            raise ValueError(f"{len(names)} manifests of {len(self._arguments['uris'])} storages; give one of each, or None for it")
         self._handle = ctypes.c_void_p()
         self._open()
 
@@ -197,7 +208,10 @@ class Dataset:
             raise ValueError(f"there is no order {order!r}; the orders are {', '.join(ORDERS)}")
         if not 0 <= rank < ranks:
             raise ValueError(f"rank {rank} of {ranks}")
-        c.check(c.sequence(self._mounted(), c.SequenceOptions(seed=seed, epoch=epoch, order=ORDERS[order], buffer_chunks=buffer_chunks)))
+        _number("batch", batch, 32)
+        options = c.SequenceOptions(seed=seed, epoch=epoch, order=ORDERS[order],
+                                    buffer_chunks=_number("buffer_chunks", buffer_chunks, 32))
+        c.check(c.sequence(self._mounted(), options))
         if ranks > 1:
             each, more = divmod(len(self), ranks)
             begin = rank * each + min(rank, more)
@@ -228,5 +242,6 @@ class Dataset:
 
     def resume(self, position: str, *, batch: int = 256) -> Iterator[Batch]:
         """The rest of an epoch."""
+        _number("batch", batch, 32)
         self._resume(position)
         return self._batches(batch)

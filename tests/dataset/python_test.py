@@ -26,6 +26,15 @@ def path(name: str) -> str:
     return os.path.join(FOLDER, name)
 
 
+def refused(call: object, words: str) -> None:
+    try:
+        call()
+    except ValueError as error:
+        assert words in str(error), f"{error}, instead of {words}"
+    else:
+        raise AssertionError(f"not refused: {words}")
+
+
 def same(data: weir.Dataset, want: dict[str, bytes], labels: dict[str, int] | None = None) -> None:
     """Every sample of @want by its name, and every row of every order."""
     assert len(data) == len(want), f"{len(data)} samples instead of {len(want)}"
@@ -197,6 +206,29 @@ def test_errors() -> None:
             raise AssertionError("nothing was raised")
         except weir.WeirError as error:
             assert word in str(error), error
+
+
+def test_refused() -> None:
+    """Nothing is passed over or cut to fewer bits in silence."""
+    uri, two = f"file:{path('few')}", f"file:{path('two')}"
+    for name in "few", "two":
+        with open(path(name), "wb") as out:
+            out.write(random.randbytes(10 * 1000))
+        weir.index(f"file:{path(name)}", format="fixed:1000")
+    few = path("few") + ".weir"
+    with weir.Dataset(uri, manifests=few) as data:
+        assert len(data) == 10 and data.info.storages == 1
+    with weir.Dataset([uri, two], manifests=[few, path("two") + ".weir"]) as data:
+        assert len(data) == 20 and [len(b) for b in data.epoch(batch=12)] == [12, 8]
+        refused(lambda: data.epoch(batch=2**32 + 3), "batch is 4294967299; it is from 0 to 4294967295")
+        refused(lambda: data.epoch(batch=-1), "batch is -1")
+        refused(lambda: data.epoch(buffer_chunks=2**32), "buffer_chunks is 4294967296")
+        refused(lambda: data.resume(data.position(), batch=2**32), "batch is 4294967296")
+    refused(lambda: weir.Dataset([uri, two], manifests=[few]), "1 manifests of 2 storages")
+    refused(lambda: weir.Dataset([uri, two], manifests=few), "1 manifests of 2 storages")
+    refused(lambda: weir.Dataset(uri, manifests=[few] * 3), "3 manifests of 1 storages")
+    for wrong in {"row_bytes": 2**32 + 512}, {"chunk_bytes": 2**32}, {"cache_bytes": -1}, {"batches": 2**32 + 1}:
+        refused(lambda wrong=wrong: weir.Dataset(uri, **wrong), f"{next(iter(wrong))} is {next(iter(wrong.values()))}; it is from 0 to")
 
 
 def test_torch() -> None:
