@@ -56,7 +56,14 @@ static int get_all(struct weir_storage *storage, FILE *file, const char *path, u
 	return error;
 }
 
-static int copy(struct weir_context *context, const char *uri, FILE *file, const char *path, bool put)
+static int open_file(const char *path, bool put, FILE **file)
+{
+	*file = fopen(path, put ? "rb" : "wb");
+	return *file ? 0 : weir_fail(errno, "%s: %s", path, strerror(errno));
+}
+
+/* What was in a file that is to be written stays there until its volume is open. */
+static int copy(struct weir_context *context, const char *uri, FILE **file, const char *path, bool put)
 {
 	struct weir_storage_info info = { .size = sizeof(info) };
 	struct weir_storage *storage;
@@ -68,31 +75,33 @@ static int copy(struct weir_context *context, const char *uri, FILE *file, const
 	if (error)
 		return error;
 	error = weir_storage_info(storage, &info);
+	if (!error && !put)
+		error = open_file(path, put, file);
 	if (!error)
-		error = put ? put_all(storage, file, path, info.block_bytes, info.bytes)
-			    : get_all(storage, file, path, info.bytes);
+		error = put ? put_all(storage, *file, path, info.block_bytes, info.bytes)
+			    : get_all(storage, *file, path, info.bytes);
 	closed = weir_storage_close(storage); /* which makes durable what was written */
 	return error ? error : closed;
 }
 
 int copy_file(const struct copied *volume, const char *path, bool put)
 {
-	FILE *file = fopen(path, put ? "rb" : "wb");
 	struct weir_context *context;
+	FILE *file = NULL;
 	char uri[URI_BYTES];
-	int error;
+	int error = put ? open_file(path, put, &file) : 0;
 
-	if (!file)
-		return weir_fail(errno, "%s: %s", path, strerror(errno));
+	if (error)
+		return error;
 	snprintf(uri, sizeof(uri), "vol:%s?daemon=%s%s%s%s%s", volume->name, volume->daemon,
 		 volume->key ? "&daemon_psk=" : "", volume->key ? volume->key : "",
 		 volume->hostnqn ? "&hostnqn=" : "", volume->hostnqn ? volume->hostnqn : "");
 	error = weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context);
 	if (!error) {
-		error = copy(context, uri, file, path, put);
+		error = copy(context, uri, &file, path, put);
 		weir_context_close(context);
 	}
-	if (fclose(file) != 0 && !error)
+	if (file && fclose(file) != 0 && !error)
 		error = weir_fail(EIO, "%s cannot be written: %s", path, strerror(errno));
 	return error;
 }
