@@ -12,9 +12,17 @@
 #include "../backend/error.h"
 #include "parts.h"
 
-enum { BACKLOG = 512 };
+enum { BACKLOG = 512, PORT_DIGITS = 5 };
 
 static const char tcp[] = "tcp://", rdma[] = "rdma://";
+
+/* 0: any that is free. Of a larger number the system would take the lowest 16 bits. */
+static bool is_port(const char *text)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	return digits > 0 && digits <= PORT_DIGITS && !text[digits] && atoi(text) <= UINT16_MAX;
+}
 
 /* "tcp://HOST[:PORT]", HOST in brackets where it is an IPv6 address. */
 static int split(const char *text, char *host, size_t host_bytes, char *port, size_t port_bytes)
@@ -34,11 +42,12 @@ static int split(const char *text, char *host, size_t host_bytes, char *port, si
 	}
 	if (!end)
 		end = colon = at + strlen(at);
-	if ((size_t)(end - at) >= host_bytes || end == at ||
-	    (*colon && (*colon != ':' || strlen(colon + 1) >= port_bytes)))
+	if ((size_t)(end - at) >= host_bytes || end == at || (*colon && *colon != ':'))
 		return weir_fail(EINVAL,
 				 "cannot listen at \"%s\": write tcp://127.0.0.1:4420 or tcp://[::1]:4420",
 				 text);
+	if (*colon && colon[1] && !is_port(colon + 1))
+		return weir_fail(EINVAL, "cannot listen at \"%s\": a port is a number from 0 to 65535", text);
 	memcpy(host, at, (size_t)(end - at));
 	host[end - at] = 0;
 	snprintf(port, port_bytes, "%s", *colon && colon[1] ? colon + 1 : "4420");

@@ -86,6 +86,8 @@ static int find_address(const char *address, struct addrinfo **list)
 
 	if (!port)
 		return weir_fail(EINVAL, "daemon \"%s\": give HOST:PORT or the path of a socket", address);
+	if (strtoul(port, NULL, 10) > UINT16_MAX) /* of which the system would take the lowest 16 bits */
+		return weir_fail(EINVAL, "daemon \"%s\": the largest port is 65535", address);
 	error = getaddrinfo(host[0] ? host : NULL, port, &hints, list);
 	return error ? weir_fail(EHOSTUNREACH, "daemon \"%s\": %s", address, gai_strerror(error)) : 0;
 }

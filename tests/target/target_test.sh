@@ -50,6 +50,9 @@ refuses 'a storage of no scheme' 1 'no transport for "disk:"' "${any[@]}" --subs
 refuses 'a subsystem twice' 1 'is named twice' "${any[@]}" --subsystem "$nqn=virt:1M" --subsystem "$nqn=virt:1M"
 refuses 'the discovery subsystem' 1 'served anyway' "${any[@]}" --subsystem nqn.2014-08.org.nvmexpress.discovery=virt:1M
 refuses 'no address' 1 'cannot listen at "ib://x"' --listen ib://x --subsystem "$nqn=virt:1M"
+for port in 65536 99999 4294967296 -1 0x10 http 1x; do
+  refuses "port $port" 1 'a port is a number from 0 to 65535' --listen "tcp://127.0.0.1:$port" --subsystem "$nqn=virt:1M"
+done
 refuses 'an address of another machine' 1 'cannot listen at tcp://192.0.2.1:4420' --listen tcp://192.0.2.1:4420 --subsystem "$nqn=virt:1M"
 refuses 'a host without a subsystem' 2 'name the subsystem first' --host "$nqn"
 refuses 'no threads' 2 'from 1 to' --threads 0
@@ -58,6 +61,8 @@ refuses 'a key that there is not' 2 'a subsystem has the keys' --config "$work/b
 for key in threads queues; do
   echo "{ \"$key\": -1, \"subsystems\": [ { \"nqn\": \"$nqn\", \"namespaces\": [\"virt:1M\"] } ] }" >"$work/bad.json"
   refuses "fewer $key than none" 2 'it has the keys "listen" and "subsystems"' --config "$work/bad.json"
+  sed -i 's/-1/4294967297/' "$work/bad.json"
+  refuses "more $key than 32 bits hold" 2 'it has the keys "listen" and "subsystems"' "${any[@]}" --config "$work/bad.json"
 done
 echo "{ \"subsystems\": [ { \"nqn\": \"$nqn\", \"namespaces\": [\"virt:1M\"], \"manager\": \"m\" } ] }" >"$work/bad.json"
 refuses 'a manager by no NQN' 1 '"m" is no NQN' "${any[@]}" --config "$work/bad.json"

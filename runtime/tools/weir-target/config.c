@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -277,12 +278,14 @@ static int read_listen(struct config *config, const char *path, json_t *item)
 static int read_all(struct config *config, const char *path, json_t *root)
 {
 	json_t *listen = NULL, *subsystems = NULL, *entry;
-	int threads = 0, queues = 0, error = 0;
+	json_int_t threads = 0, queues = 0;
+	int error = 0;
 	size_t i;
 
-	if (json_unpack(root, "{s?o, s:o, s?i, s?i!}", "listen", &listen, "subsystems", &subsystems,
+	if (json_unpack(root, "{s?o, s:o, s?I, s?I!}", "listen", &listen, "subsystems", &subsystems,
 			"threads", &threads, "queues", &queues) != 0 ||
-	    !json_is_array(subsystems) || (listen && !json_is_array(listen)) || threads < 0 || queues < 0)
+	    !json_is_array(subsystems) || (listen && !json_is_array(listen)) || threads < 0 || queues < 0 ||
+	    threads > INT_MAX || queues > INT_MAX)
 		return bad(path, "it has the keys \"listen\" and \"subsystems\" (lists), and perhaps "
 				 "\"threads\" and \"queues\" (numbers)");
 	config->options.threads = (unsigned)threads;
