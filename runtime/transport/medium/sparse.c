@@ -170,6 +170,40 @@ static bool each_page(const struct sparse *sparse, uint64_t offset, unsigned cha
 	return true;
 }
 
+/* From @offset on, bytes that nobody wrote near, as the tree says without being walked page by page; 0: there
+ * is a page. */
+static uint64_t untouched(const struct sparse *sparse, uint64_t offset)
+{
+	struct node *node = sparse->root;
+
+	for (unsigned level = sparse->levels; level-- > 0;) {
+		unsigned log2 = PAGE_LOG2 + level * NODE_LOG2;
+
+		node = probe(&node->entries[offset >> log2 & (NODE_ENTRIES - 1)]);
+		if (!node)
+			return ((uint64_t)1 << log2) - (offset & (((uint64_t)1 << log2) - 1));
+	}
+	return 0;
+}
+
+/* What nobody wrote stays as it is, so that a discard of any size takes no memory. */
+static bool discard(const struct sparse *sparse, uint64_t offset, uint64_t bytes)
+{
+	bool done = true;
+
+	while (bytes && done) {
+		uint64_t skip = untouched(sparse, offset), room = PAGE_BYTES - offset % PAGE_BYTES,
+			 part = skip ? skip : room;
+
+		part = part < bytes ? part : bytes;
+		if (!skip)
+			done = clear_piece(sparse, &(struct piece){ .offset = offset, .bytes = part });
+		offset += part;
+		bytes -= part;
+	}
+	return done;
+}
+
 static bool move(const struct sparse *sparse, const struct weir_io *io)
 {
 	uint64_t offset = io->offset_bytes;
@@ -188,8 +222,8 @@ static bool carry_out(const struct sparse *sparse, const struct weir_io *io)
 	switch (io->kind) {
 	case WEIR_IO_READ:
 	case WEIR_IO_WRITE: return move(sparse, io);
-	case WEIR_IO_ZERO:
-	case WEIR_IO_DISCARD: return each_page(sparse, io->offset_bytes, NULL, io->bytes, clear_piece);
+	case WEIR_IO_ZERO: return each_page(sparse, io->offset_bytes, NULL, io->bytes, clear_piece);
+	case WEIR_IO_DISCARD: return discard(sparse, io->offset_bytes, io->bytes);
 	case WEIR_IO_FLUSH: break;
 	}
 	return true;

@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <liburing.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
@@ -338,6 +339,68 @@ static void test_parts_of_pages(void **state)
 	medium->ops->close(medium);
 }
 
+/* Of this process, what RLIMIT_DATA is about. */
+static size_t data_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "re");
+	unsigned long pages = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%*u %*u %*u %*u %*u %lu", &pages), 1);
+	fclose(file);
+	return pages * 4096;
+}
+
+/* The word at @at, which is written if @with is not 0. */
+static uint64_t word_at(struct weir_medium *medium, uint64_t at, uint64_t with)
+{
+	uint64_t words[64];
+
+	for (unsigned i = 0; i < 64; i++)
+		words[i] = with;
+	if (with)
+		assert_int_equal(rig_io(medium, WEIR_IO_WRITE, at, words, 512), 0);
+	assert_int_equal(rig_io(medium, WEIR_IO_READ, at, words, 512), 0);
+	return words[0];
+}
+
+/*
+ * A discard of nearly all of a sparse medium: what was written in it is zero, what was written beside it
+ * stays, as does what nobody wrote; and it takes neither memory nor time for that.
+ */
+static void test_a_discard_of_any_size(void **state)
+{
+	static const uint64_t sizes[] = { 4096, (uint64_t)1 << 21, ((uint64_t)1 << 30) + 4096,
+					  (uint64_t)1 << 60 };
+	const size_t most_bytes = 16 << 20;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		uint64_t end = sizes[i], middle = end / 2 & ~(uint64_t)4095;
+		struct rlimit before, little;
+		struct weir_medium *medium;
+
+		assert_int_equal(weir_medium_sparse_open(end, 512, &medium), 0);
+		assert_true(word_at(medium, 0, 7) == 7);
+		assert_true(word_at(medium, middle + 1024, 8) == 8);
+		assert_true(word_at(medium, end - 512, 9) == 9);
+		assert_int_equal(getrlimit(RLIMIT_DATA, &before), 0);
+		little =
+			(struct rlimit){ .rlim_cur = data_bytes() + most_bytes, .rlim_max = before.rlim_max };
+		assert_int_equal(setrlimit(RLIMIT_DATA, &little), 0);
+		assert_int_equal(rig_io(medium, WEIR_IO_DISCARD, 512, NULL, end - 1024), 0);
+		assert_int_equal(setrlimit(RLIMIT_DATA, &before), 0);
+		assert_true(word_at(medium, 0, 0) == 7);
+		assert_true(word_at(medium, middle + 1024, 0) == 0);
+		assert_true(word_at(medium, end - 512, 0) == 9);
+		if (end > 4096)
+			assert_true(word_at(medium, end - 4096 - 512, 0) == end - 4096 - 512);
+		assert_int_equal(rig_io(medium, WEIR_IO_DISCARD, end - 512, NULL, 512), 0);
+		assert_true(word_at(medium, end - 512, 0) == 0);
+		medium->ops->close(medium);
+	}
+}
+
 /*
  * A path may change hands while it is opened: then another file is open than the one that stat()
  * described.
@@ -418,6 +481,7 @@ int main(void)
 		cmocka_unit_test(test_a_file_that_is_loaded_in_parts),
 		cmocka_unit_test(test_what_leaves_a_medium),
 		cmocka_unit_test(test_parts_of_pages),
+		cmocka_unit_test(test_a_discard_of_any_size),
 		cmocka_unit_test(test_a_file_that_is_replaced),
 		cmocka_unit_test(test_an_interrupted_ring),
 		cmocka_unit_test(test_slots_are_used_again),
