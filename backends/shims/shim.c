@@ -214,8 +214,8 @@ int shim_io(struct shim *shim, const void *base, off_t at, struct weir_file_io *
 		    holds(host, buffer->bytes, address, io->bytes))
 			break;
 	}
-	if (!buffer && io->bytes) {
-		error = make_buffer(shim, address, io->bytes, temporary);
+	if (!buffer) { /* a request of no bytes has a place, too */
+		error = make_buffer(shim, address, io->bytes ? io->bytes : 1, temporary);
 		buffer = *temporary;
 		host = 0;
 	}
@@ -223,8 +223,6 @@ int shim_io(struct shim *shim, const void *base, off_t at, struct weir_file_io *
 		io->registration = buffer->registration;
 		io->at = holds(buffer->address, buffer->bytes, address, io->bytes) ? address - buffer->address
 										   : address - host;
-	} else if (!error) {
-		error = -EFAULT; /* no bytes of nobody's memory */
 	}
 	pthread_mutex_unlock(&shim->mutex);
 	return error;

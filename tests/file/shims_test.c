@@ -268,6 +268,14 @@ static void test_cufile_batch(void **state)
 			.err,
 		CU_FILE_SUCCESS);
 	assert_int_equal(reported, 0);
+	/* One of no bytes ends as the others do, though its memory is not registered. */
+	assert_int_equal(cuFileBufDeregister(memory).err, CU_FILE_SUCCESS);
+	params[1].u.batch.size = 0;
+	assert_int_equal(cuFileBatchIOSubmit(batch, 2, params, 0).err, CU_FILE_SUCCESS);
+	reported = 2;
+	assert_int_equal(cuFileBatchIOGetStatus(batch, 2, &reported, events, NULL).err, CU_FILE_SUCCESS);
+	assert_int_equal(reported, 2);
+	assert_int_equal(events[0].ret + events[1].ret, BLOCK);
 	cuFileBatchIODestroy(batch);
 	cuFileHandleDeregister(handle);
 	assert_int_equal(cuFileDriverClose().err, CU_FILE_SUCCESS);
