@@ -51,6 +51,7 @@ echo kept >"$work/kept"
 says 'nothing to read a file from' 1 'does weir-volumed run?' "${v[@]}" get a "$work/kept"
 [ "$(cat "$work/kept")" = kept ]
 report $? 'and the file keeps what it held'
+says 'an engine to add and one to remove' 2 'give one of them' "${v[@]}" engines --add "tcp://127.0.0.1:1/nqn.x" --remove 1
 says 'a port that there is not' 1 'the largest port is 65535' "$volume" --daemon 127.0.0.1:65536 list
 says 'no engine' 2 'an engine is missing' "$volumed"
 says 'an engine that is none' 2 'write tcp://HOST:PORT/NQN' "$volumed" --engine 127.0.0.1

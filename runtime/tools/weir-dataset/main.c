@@ -284,7 +284,7 @@ COMMAND(order)
 COMMAND(bench)
 
 static const struct tool_command commands[] = {
-	{ "make", "PATH", 1, 0, run_make },           { "index", "URI", 1, 0, run_index },
+	{ "make", "PATH", 1, 1, run_make },           { "index", "URI", 1, 0, run_index },
 	{ "upload", "SOURCE URI", 2, 0, run_upload }, { "info", "URI", 1, 0, run_info },
 	{ "verify", "URI", 1, 0, run_verify },        { "order", "URI", 1, 0, run_order },
 	{ "bench", "URI", 1, 0, run_bench },          { NULL, NULL, 0, 0, NULL },

@@ -198,6 +198,8 @@ static int engines(char **operands)
 	if (request.lost && !request.remove)
 		return tool_usage(
 			"--lost says that the engine of --remove is gone for good: give --remove ID, too");
+	if (request.add && request.remove)
+		return tool_usage("--add and --remove are two commands; give one of them");
 	if (request.remove)
 		return call("engine_remove",
 			    json_pack("{s:i, s:b}", "id", (int)request.remove, "lost", (int)request.lost),
