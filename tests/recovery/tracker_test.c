@@ -469,6 +469,7 @@ static void test_taken_over(void **state)
 		open_rig(&rig, FIRSTS[i]);
 		queues[0].depth = DEPTH;
 		queues[0].depth_log2 = 3;
+		queues[0].sq = WEIR_ADDR(rings[0]);
 		queues[0].cq = WEIR_ADDR(rings[0]) + weir_queue_cq_offset(DEPTH);
 		for (unsigned k = 0; k < 2; k++) {
 			struct weir_slot *slot = slot_of(0, FIRSTS[i] + k);
