@@ -313,7 +313,7 @@ static int add_entries(struct weir_dataset *dataset, uint32_t index, const struc
 }
 
 static int add_rest(struct weir_dataset *dataset, uint32_t index, const struct weir_dataset_header *header,
-		    const void *files, const struct weir_dataset_collision *collisions)
+		    const struct weir_dataset_file *files, const struct weir_dataset_collision *collisions)
 {
 	struct weir_dataset_directory *directory = &dataset->directory;
 	uint32_t file_count =
@@ -328,9 +328,10 @@ static int add_rest(struct weir_dataset *dataset, uint32_t index, const struct w
 		error = more(&directory->collisions, directory->collision_count + count, sizeof(*collisions));
 	if (error)
 		return error;
-	memcpy(dataset->files + dataset->file_count, files, file_count * sizeof(*dataset->files));
-	for (uint32_t i = 0; i < file_count; i++)
+	for (uint32_t i = 0; i < file_count; i++) {
+		dataset->files[dataset->file_count] = files[i];
 		dataset->file_storages[dataset->file_count++] = index;
+	}
 	for (size_t i = 0; i < count; i++) {
 		directory->collisions[directory->collision_count] = collisions[i];
 		directory->collisions[directory->collision_count++].number += directory->parts[index].first;
