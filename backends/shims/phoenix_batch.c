@@ -92,8 +92,8 @@ static void submit_device(struct phxfs_batch *batch, int device)
 				 &batch->devices[device]);
 	if (!error)
 		return;
-	for (int i = first; i < batch->ready;
-	     i++) { /* one cannot be: each by itself, and only that one fails */
+	/* One cannot be: each by itself, and only that one fails. */
+	for (int i = first; i < batch->ready; i++) {
 		error = weir_file_batch(shim->context, &batch->io[i], 1);
 		if (error && batch->io[i].result == -EINPROGRESS)
 			batch->io[i].result = error;

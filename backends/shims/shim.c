@@ -278,7 +278,6 @@ int shim_enqueue(struct shim *shim, int file, enum weir_file_operation operation
 		return error;
 	}
 	pthread_mutex_lock(&shim->mutex);
-	sweep(shim);
 	error = weir_file_enqueue(shim->context, stream || !shim->has_streams ? stream : default_stream,
 				  &async->io, 1);
 	if (!error) {

@@ -88,17 +88,18 @@ static void check_reachable(struct weir_file_batch *batch, const struct weir_fil
 {
 	if (io->registration->path == WEIR_FILE_MODULE && target->direct && !target->reaches)
 		target->reaches = file_module_reaches(batch->files, target, NULL);
-	target->takes = target->takes || (target->reaches && file_module_took(target));
 }
 
-/* The same of writing, which writes: once all requests are known to be good. */
-static void try_writing(struct weir_file_batch *batch, const struct weir_file_io *io,
-			struct file_target *target)
+/* The same of writing, once all requests are known to be good. @now: it may be tried, which writes. */
+static void check_writable(struct weir_file_batch *batch, const struct weir_file_io *io,
+			   struct file_target *target, bool now)
 {
 	if (target->reaches && io->registration->path == WEIR_FILE_MODULE &&
 	    io->operation == WEIR_FILE_WRITE && !target->takes)
-		target->takes = file_module_takes(batch->files, target, io->registration->host + io->at,
-						  io->registration->address + io->at, io->offset, io->bytes);
+		target->takes =
+			now ? file_module_takes(batch->files, target, io->registration->host + io->at,
+						io->registration->address + io->at, io->offset, io->bytes)
+			    : file_module_took(target);
 }
 
 static int take_io(struct weir_file_batch *batch, size_t index)
@@ -166,8 +167,8 @@ int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t co
 			file_batch_drop(batch);
 		return error;
 	}
-	for (size_t i = 0; i < count && now; i++)
-		try_writing(batch, &io[i], &batch->targets[batch->states[i].target]);
+	for (size_t i = 0; i < count; i++)
+		check_writable(batch, &io[i], &batch->targets[batch->states[i].target], now);
 	cut(batch, bytes);
 	*out = batch;
 	return 0;
