@@ -22,6 +22,13 @@ enum {
 	SCENARIO_UNSAFE = 32,    /* of partner: lines of a dead storage may be lost to the other one, too */
 };
 
+/* Modes of the kernels of transfers and of holds. */
+enum {
+	SCENARIO_ONCE = 1, /* one line for all lanes */
+	SCENARIO_FULL,     /* more blocks than a bucket of the table has entries */
+	SCENARIO_COPIED,   /* one block, that some waves copy */
+};
+
 /* Modes of the kernel of datasets. */
 enum {
 	SCENARIO_DATASET_ENQUEUE = 1, /* batches are enqueued, and kernels behind them */

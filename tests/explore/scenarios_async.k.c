@@ -111,76 +111,96 @@ WEIR_KERNEL(copies, struct scenario_args)
 		check_block(buffer_of(args, r), some_lba(args, r) % 8, 0);
 }
 
-/* Lines that all lanes ask for, each before the first has come; then one of this lane's own is written, and
- * read back. */
+/* The last lane to come sees that one command brought the line of all. */
+WEIR_FN void one_command(struct scenario_args *args, u64 commands)
+{
+	WEIR_GLOBAL weir_shared_u64 *all = weir_at(args->marks, weir_shared_u64, 0);
+
+	(void)weir_add_u64_relaxed_dev(all, commands);
+	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 == weir_threads())
+		explore_expect("commands for one line", weir_load_u64_relaxed_dev(all), 1);
+}
+
+/*
+ * Lines that all lanes ask for, each before the first has come; then one of this lane's own is written, and
+ * read back. With SCENARIO_ONCE one line for all, in a cache that keeps it: one command brings it, whoever
+ * asks, and however often.
+ */
 WEIR_KERNEL(joined, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
 	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
 	WEIR_GLOBAL struct weir_transfer *transfers =
 		weir_at(buffer_of(args, args->requests - 1), struct weir_transfer, 0);
-	u64 own = 8 + weir_thread();
-	u32 reads = args->requests - 1;
+	u64 own = 8 + weir_thread(), lines = args->mode == SCENARIO_ONCE ? SCENARIO_BLOCKS : 4;
 
-	for (u32 r = 0; r < reads; r++)
-		explore_expect(
-			"status of a transfer",
-			weir_transfer_read(array, (args->salt + r) % 4, buffer_of(args, r), transfers + r),
-			WEIR_OK);
-	explore_expect("status of transfers", weir_transfer_wait(array, transfers, reads, 0), WEIR_OK);
-	for (u32 r = 0; r < reads; r++)
-		check_block(buffer_of(args, r), (args->salt + r) % 4, 0);
-	for (u64 word = 0; word < SCENARIO_BLOCK_WORDS; word++)
-		weir_data_store_u64(buffer_of(args, 0) + word * 8, scenario_word(own, 1, word));
-	explore_expect("status of a write", weir_transfer_write(writer, own, buffer_of(args, 0), transfers),
-		       WEIR_OK);
-	explore_expect("status of its wait", weir_transfer_wait(&writer->array, transfers, 1, 0), WEIR_OK);
+	for (u32 writes = 0; writes < 2; writes++) {
+		u32 count = writes ? 1 : args->requests - 1;
+
+		for (u64 word = 0; writes && word < SCENARIO_BLOCK_WORDS; word++)
+			weir_data_store_u64(buffer_of(args, 0) + word * 8, scenario_word(own, 1, word));
+		for (u32 r = 0; r < count; r++)
+			explore_expect(
+				"status of a transfer",
+				writes ? weir_transfer_write(writer, own, buffer_of(args, r), transfers + r)
+				       : weir_transfer_read(array, (args->salt + r) % lines,
+							    buffer_of(args, r), transfers + r),
+				WEIR_OK);
+		explore_expect("status of transfers", weir_transfer_wait(array, transfers, count, 0),
+			       WEIR_OK);
+		for (u32 r = 0; !writes && r < count; r++)
+			check_block(buffer_of(args, r), (args->salt + r) % lines, 0);
+		if (args->mode == SCENARIO_ONCE) {
+			one_command(args, transfers->commands);
+			return;
+		}
+	}
 	explore_expect("element written", weir_array_get_u64(array, own * SCENARIO_BLOCK_WORDS + 5),
 		       scenario_word(own, 1, 5));
 	explore_progress();
 	see_them_come(weir_at(args->disk, struct weir_disk, 0));
 }
 
-/* One line for all lanes, in a cache that keeps it: one command brings it, whoever asks, and however often.
- */
-WEIR_KERNEL(joined_once, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
-	WEIR_GLOBAL struct weir_transfer *transfer = weir_at(buffer_of(args, 1), struct weir_transfer, 0);
-	WEIR_GLOBAL weir_shared_u64 *commands = weir_at(args->marks, weir_shared_u64, 0);
-	u64 lba = args->salt % SCENARIO_BLOCKS;
-
-	explore_expect("status of a transfer", weir_transfer_read(array, lba, buffer_of(args, 0), transfer),
-		       WEIR_OK);
-	explore_expect("status of its wait", weir_transfer_wait(array, transfer, 1, 0), WEIR_OK);
-	check_block(buffer_of(args, 0), lba, 0);
-	(void)weir_add_u64_relaxed_dev(commands, transfer->commands);
-	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 == weir_threads())
-		explore_expect("commands for one line", weir_load_u64_relaxed_dev(commands), 1);
-}
-
 enum { SHARE_BLOCKS = 3, SHARE_FULL = 7 }; /* fewer than a bucket of the table has entries, and more */
 
-/* This lane's word of the block it holds gets generation @generation; 0: it only looks. */
-WEIR_FN void change_shared(struct scenario_args *args, struct weir_shared shared, u64 generation)
+/* What this lane holds is what was written. */
+WEIR_FN void check_shared(struct scenario_args *args, struct weir_shared shared)
 {
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-	u64 value = scenario_word(shared.line, generation, weir_thread());
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
 
-	explore_expect("status of a shared buffer", weir_share_wait(&writer->array, shared, 0), WEIR_OK);
+	explore_expect("status of a shared buffer", weir_share_wait(array, shared, 0), WEIR_OK);
 	explore_expect("own word of a shared buffer", weir_data_load_u64(shared.buffer + weir_thread() * 8),
 		       word_marked(args, shared.line, weir_thread()));
 	explore_expect("a word that nobody changes", weir_data_load_u64(shared.buffer + 63 * 8),
 		       scenario_word(shared.line, 0, 63));
-	if (generation == 0)
-		return;
-	if (shared.kind == WEIR_SHARED_COPY) {
-		weir_writer_put_u64(writer, shared.line * SCENARIO_BLOCK_WORDS + weir_thread(), value);
-	} else {
-		explore_expect("status of a change", weir_share_modify(writer, shared), WEIR_OK);
-		weir_data_store_u64(shared.buffer + weir_thread() * 8, value);
-	}
+}
+
+/* This lane's word of block @lba gets generation @generation, by way of the cache. */
+WEIR_FN void put_own(struct scenario_args *args, u64 lba, u64 generation)
+{
+	weir_writer_put_u64(weir_at(args->writer, struct weir_writer, 0),
+			    lba * SCENARIO_BLOCK_WORDS + weir_thread(),
+			    scenario_word(lba, generation, weir_thread()));
+	*mark_of(args, weir_thread(), lba) = generation;
+}
+
+/* The same in the buffer that is held. Return: 0: it is a copy, and nothing is changed. */
+WEIR_FN u32 change_in_place(struct scenario_args *args, struct weir_shared shared, u64 generation)
+{
+	if (shared.kind == WEIR_SHARED_COPY)
+		return 0;
+	explore_expect("status of a change",
+		       weir_share_modify(weir_at(args->writer, struct weir_writer, 0), shared), WEIR_OK);
+	weir_data_store_u64(shared.buffer + weir_thread() * 8,
+			    scenario_word(shared.line, generation, weir_thread()));
 	*mark_of(args, weir_thread(), shared.line) = generation;
+	return 1;
+}
+
+WEIR_FN void change_shared(struct scenario_args *args, struct weir_shared shared, u64 generation)
+{
+	if (!change_in_place(args, shared, generation))
+		put_own(args, shared.line, generation);
 }
 
 WEIR_FN void read_own(struct scenario_args *args, u64 lba)
@@ -191,15 +211,6 @@ WEIR_FN void read_own(struct scenario_args *args, u64 lba)
 		       weir_array_get_u64(array, lba * SCENARIO_BLOCK_WORDS + weir_thread()),
 		       word_marked(args, lba, weir_thread()));
 	explore_progress();
-}
-
-/* This lane's word of block @lba, by way of the cache, and the block copied. */
-WEIR_FN void put_own(struct scenario_args *args, u64 lba, u32 r)
-{
-	weir_writer_put_u64(weir_at(args->writer, struct weir_writer, 0),
-			    lba * SCENARIO_BLOCK_WORDS + weir_thread(),
-			    scenario_word(lba, r + 1, weir_thread()));
-	*mark_of(args, weir_thread(), lba) = r + 1;
 }
 
 WEIR_FN void copy_own(struct scenario_args *args, u64 lba, u32 r)
@@ -213,66 +224,43 @@ WEIR_FN void copy_own(struct scenario_args *args, u64 lba, u32 r)
 		       word_marked(args, lba, weir_thread()));
 }
 
-/* Lanes write words of their own in few blocks, in every way there is, and read them back in another. */
-WEIR_FN void mix_ways(struct scenario_args *args, u32 blocks)
+/*
+ * Lanes write words of their own in few blocks, in every way there is, and read them back in another. With
+ * SCENARIO_COPIED one block goes from the cache to buffers and back by some waves, while others write it in
+ * the cache and copy it.
+ */
+WEIR_KERNEL(hold, struct scenario_args)
 {
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	u32 copied = args->mode == SCENARIO_COPIED;
+	u32 blocks = copied ? 1 : args->mode == SCENARIO_FULL ? SHARE_FULL : SHARE_BLOCKS;
 
 	for (u32 r = 0; r < args->requests; r++) {
+		enum { WATCH, CHANGE, PUT, COPY } way = (args->salt / 8 + (u32)weir_wave() + r) % 4;
 		u64 lba = (weir_thread() + r + args->salt) % blocks;
-		u32 way = (args->salt / 8 + (u32)weir_wave() + r) % 4;
 		struct weir_shared shared;
+		u32 put;
 
-		if (way < 2) {
-			shared = weir_share_acquire(&writer->array, lba, buffer_of(args, r),
-						    event_of(args, r));
+		if (copied)
+			way = weir_wave() % 2 == 0 ? WATCH : r % 2 ? COPY : PUT;
+		put = way == PUT;
+		if (way == WATCH || way == CHANGE) {
+			shared = weir_share_acquire(array, lba, buffer_of(args, r), event_of(args, r));
 			explore_expect("a hold", shared.kind != WEIR_SHARED_NOTHING, 1);
-			change_shared(args, shared, way ? r + 1 : 0);
-			if (way == 1)
-				read_own(args, lba);
-			explore_expect("status of a release", weir_share_release(&writer->array, shared),
-				       WEIR_OK);
-		} else if (way == 2) {
-			put_own(args, lba, r);
-		} else {
-			copy_own(args, lba, r);
+			check_shared(args, shared);
+			put = way == CHANGE && !change_in_place(args, shared, r + 1);
 		}
+		if (put)
+			put_own(args, lba, r + 1);
+		if (way == COPY)
+			copy_own(args, lba, r);
+		if (way == CHANGE)
+			read_own(args, lba);
+		if (way == WATCH || way == CHANGE)
+			explore_expect("status of a release", weir_share_release(array, shared), WEIR_OK);
 		read_own(args, lba);
 	}
 	check_storage(args, blocks, (u32)weir_threads() + 1);
-}
-
-WEIR_KERNEL(hold, struct scenario_args)
-{
-	mix_ways(args, SHARE_BLOCKS);
-}
-
-WEIR_KERNEL(hold_full, struct scenario_args)
-{
-	mix_ways(args, SHARE_FULL);
-}
-
-/* One block goes from the cache to buffers and back by some waves, while others write it in the cache and
- * copy it. */
-WEIR_KERNEL(hold_copied, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-
-	for (u32 r = 0; r < args->requests; r++) {
-		if (weir_wave() % 2) {
-			put_own(args, 0, r);
-			copy_own(args, 0, r);
-		} else {
-			struct weir_shared shared =
-				weir_share_acquire(&writer->array, 0, buffer_of(args, r), event_of(args, r));
-
-			change_shared(args, shared, 0);
-			explore_expect("status of a release", weir_share_release(&writer->array, shared),
-				       WEIR_OK);
-		}
-		explore_progress();
-	}
-	check_storage(args, 1, (u32)weir_threads() + 1);
 }
 
 /* The last lane to come looks at the first words of the first blocks, wherever they are. */
@@ -290,34 +278,27 @@ WEIR_FN void check_elements(struct scenario_args *args, u32 blocks)
 				       word_marked(args, lba, word));
 }
 
-/* Each lane holds both blocks at once, taken in opposite orders, and changes both: every transition there is.
+/*
+ * Each lane holds both blocks at once, taken in opposite orders, and changes both: every transition there is.
+ * The same with one block, that one lane only reads.
  */
-WEIR_KERNEL(hold_two, struct scenario_args)
+WEIR_KERNEL(hold_each, struct scenario_args)
 {
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-	struct weir_shared first, second;
-	u64 lba = weir_thread() & 1;
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	u32 blocks = args->requests, reader = blocks == 1 && weir_thread() == 0;
+	struct weir_shared shared[2];
 
-	first = weir_share_acquire(&writer->array, lba, buffer_of(args, 0), event_of(args, 0));
-	second = weir_share_acquire(&writer->array, 1 - lba, buffer_of(args, 1), event_of(args, 1));
-	change_shared(args, first, 1);
-	explore_expect("status of a release", weir_share_release(&writer->array, first), WEIR_OK);
-	change_shared(args, second, 1);
-	explore_expect("status of a release", weir_share_release(&writer->array, second), WEIR_OK);
-	check_elements(args, 2);
-}
-
-/* The same with one block, that one lane only reads. */
-WEIR_KERNEL(hold_one, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
-	struct weir_shared shared =
-		weir_share_acquire(&writer->array, 0, buffer_of(args, 0), event_of(args, 0));
-
-	if (weir_thread() != 0)
-		change_shared(args, shared, 1);
-	explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
-	check_elements(args, 1);
+	for (u32 i = 0; i < blocks; i++)
+		shared[i] = weir_share_acquire(array, (weir_thread() + i) % blocks, buffer_of(args, i),
+					       event_of(args, i));
+	for (u32 i = 0; i < blocks; i++) {
+		if (!reader) {
+			check_shared(args, shared[i]);
+			change_shared(args, shared[i], 1);
+		}
+		explore_expect("status of a release", weir_share_release(array, shared[i]), WEIR_OK);
+	}
+	check_elements(args, blocks);
 }
 
 /* A block that cannot be read: whoever acquires, copies or reads it is told, and nobody waits for ever. */
@@ -350,7 +331,9 @@ WEIR_KERNEL(hold_again, struct scenario_args)
 		u32 used = 1, iteration = 0;
 
 		explore_expect("a hold", shared.kind != WEIR_SHARED_NOTHING, 1);
-		change_shared(args, shared, (r + weir_thread()) % 3 ? r + 1 : 0);
+		check_shared(args, shared);
+		if ((r + weir_thread()) % 3)
+			change_shared(args, shared, r + 1);
 		explore_expect("status of a release", weir_share_release(&writer->array, shared), WEIR_OK);
 		wave = weir_active();
 		weir_wave_sync(wave); /* none of the wave waits before all have let go */
