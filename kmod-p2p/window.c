@@ -250,6 +250,16 @@ static int check_unclaimed(struct weir_file *file, struct pci_dev *pdev, int bar
 	return 0;
 }
 
+/* Else BUS_NOTIFY_REMOVED_DEVICE is under way, or was, and would not see a window of it. */
+static bool is_on_bus(const struct pci_dev *pdev)
+{
+	struct pci_dev *found =
+		pci_get_domain_bus_and_slot(pci_domain_nr(pdev->bus), pdev->bus->number, pdev->devfn);
+
+	pci_dev_put(found);
+	return found == pdev;
+}
+
 /* Under the function's lock. */
 static int claim_locked(struct weir_file *file, struct pci_dev *pdev, struct weir_p2p_claim *claim)
 {
@@ -259,7 +269,7 @@ static int claim_locked(struct weir_file *file, struct pci_dev *pdev, struct wei
 		error = check_part(file, pdev, claim);
 	if (error)
 		return error;
-	if (!device_is_registered(&pdev->dev))
+	if (!is_on_bus(pdev))
 		return weir_refuse(file, -ENODEV, "%s is being taken away", pci_name(pdev));
 	error = check_unclaimed(file, pdev, claim->gpu.bar);
 	if (error)
@@ -468,25 +478,39 @@ void weir_window_release(struct weir_window *window)
 	weir_window_put(window);
 }
 
-/* The function's driver is about to come or to go, or the function to go: under its lock, before its BARs are
- * anybody else's. */
+/* The function's driver is about to come or to go, or the function to go, before its BARs are anybody else's;
+ * under its lock. */
+static void leave(struct pci_dev *pdev)
+{
+	weir_imports_leave(pdev);
+	weir_pairs_leave(pdev);
+	end_windows(pdev, -1);
+}
+
+/* The driver core has the function's lock where its driver comes or goes, but not where it goes itself. */
 static int on_bus(struct notifier_block *block, unsigned long event, void *data)
 {
+	struct pci_dev *pdev = to_pci_dev(data);
+
 	switch (event) {
 	case BUS_NOTIFY_BIND_DRIVER: /* who registered parts by offset did so because there was none */
+		leave(pdev);
+		wait_for_driver(pdev);
+		break;
 	case BUS_NOTIFY_UNBIND_DRIVER:
+		leave(pdev);
+		wait_leave_s(pdev);
+		break;
+	case BUS_NOTIFY_UNBOUND_DRIVER: weir_pairs_gone(pdev); break;
 	case BUS_NOTIFY_DEL_DEVICE:
 	case BUS_NOTIFY_REMOVED_DEVICE: /* again, for what was claimed in between */
-		weir_imports_leave(to_pci_dev(data));
-		weir_pairs_leave(to_pci_dev(data));
-		end_windows(to_pci_dev(data), -1);
-		if (event == BUS_NOTIFY_BIND_DRIVER)
-			wait_for_driver(to_pci_dev(data));
-		else
-			wait_leave_s(to_pci_dev(data));
+		device_lock(&pdev->dev);
+		leave(pdev);
+		if (event == BUS_NOTIFY_REMOVED_DEVICE)
+			weir_pairs_gone(pdev);
+		device_unlock(&pdev->dev);
+		wait_leave_s(pdev);
 	}
-	if (event == BUS_NOTIFY_UNBOUND_DRIVER || event == BUS_NOTIFY_REMOVED_DEVICE)
-		weir_pairs_gone(to_pci_dev(data));
 	return NOTIFY_DONE;
 }
 
