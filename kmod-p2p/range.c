@@ -509,9 +509,11 @@ bool weir_p2p_revoked(struct weir_p2p_pin *pin)
 	struct weir_window *window = range->window;
 	bool alive;
 
-	if (test_and_set_bit(0, &pin->state))
+	weir_window_get(window); /* before: once the bit is set the range may end, and its window with it */
+	if (test_and_set_bit(0, &pin->state)) {
+		weir_window_put(window);
 		return false; /* nobody uses it any more */
-	weir_window_get(window);
+	}
 	atomic_inc(&range->busy); /* its memory is nobody else's before controllers have stopped */
 	down_write(&window->lock);
 	alive = !range->dead;
