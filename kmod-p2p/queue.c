@@ -333,12 +333,19 @@ static int check_qid(struct weir_file *file, const struct weir_pair *new)
 	return 0;
 }
 
+/* Whoever takes memory back marks its range, then looks for pairs. */
+static bool is_dying(const struct weir_pair *pair)
+{
+	return READ_ONCE(pair->window->leaving) || READ_ONCE(pair->rings[0]->dead) ||
+	       READ_ONCE(pair->rings[1]->dead);
+}
+
 static int pair_show(struct weir_file *file, struct weir_pair *pair)
 {
 	int error;
 
 	mutex_lock(&pairs_lock);
-	error = READ_ONCE(file->window->leaving) ? -ENODEV : check_qid(file, pair);
+	error = is_dying(pair) ? -ENODEV : check_qid(file, pair);
 	if (!error)
 		error = xa_alloc_cyclic(&pairs, &pair->handle, pair, XA_LIMIT(1, WEIR_RANGES_MAX - 1),
 					&next_handle, GFP_KERNEL_ACCOUNT);
