@@ -439,6 +439,7 @@ int weir_queue_add(struct weir_file *file, struct weir_p2p_queue *arg)
 int weir_queue_remove(struct weir_file *file, u32 handle)
 {
 	struct weir_pair *pair;
+	struct pci_dev *ssd;
 
 	mutex_lock(&pairs_lock);
 	pair = xa_load(&pairs, handle);
@@ -449,8 +450,15 @@ int weir_queue_remove(struct weir_file *file, u32 handle)
 	mutex_unlock(&pairs_lock);
 	if (!pair)
 		return weir_refuse(file, -ENOENT, "this file has no queue pair %u", handle);
+	ssd = pci_dev_get(pair->ssd);
+	device_lock(&ssd->dev);
+	/* Its driver has begun to go, and may not be through: nothing is believed then. */
+	if (pair->zapped && !pair->gone)
+		stop_controller(ssd);
 	weir_doorbell_zap(pair);
 	pair_end(pair);
+	device_unlock(&ssd->dev);
+	pci_dev_put(ssd);
 	return 0;
 }
 

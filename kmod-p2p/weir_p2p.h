@@ -326,10 +326,11 @@ struct weir_p2p_ring {
  *
  * The program then creates both queues itself, the completion queue first, by NVME_IOCTL_ADMIN_CMD on the
  * controller's device file: physically contiguous, no interrupts, @addr the pointer to the ring's first page,
- * of a page's length. Having deleted both it calls WEIR_P2P_QUEUE_REMOVE. Until then no range of this file is
- * given back (EBUSY). Where a program ends without that, where the GPU's window ends or its driver takes
- * memory back, the controller is reset, which the kernel's driver is told of. Doorbells are mapped once, by
- * whom has CAP_SYS_RAWIO; once the SSD loses its driver they give SIGBUS.
+ * of a page's length. Having deleted both it calls WEIR_P2P_QUEUE_REMOVE, which waits where the SSD's driver
+ * is leaving: it may not have switched the controller off yet. Until then no range of this file is given back
+ * (EBUSY). Where a program ends without that, where the GPU's window ends or its driver takes memory back,
+ * the controller is reset, which the kernel's driver is told of. Doorbells are mapped once, by whom has
+ * CAP_SYS_RAWIO; once the SSD loses its driver they give SIGBUS.
  *
  * Needs CAP_SYS_RAWIO: whoever rings reaches all memory that the controller does, every block, and all other
  * queues. Errors: EPERM; EINVAL; ENOENT: no such range; ENODEV, ENXIO: no such NVMe function, or it has no
