@@ -94,7 +94,7 @@ static int errno_of(int error)
  * @window: whose GPU
  * @address: the GPU's
  * @bytes: length
- * @pin: to be filled in
+ * @pin: to be filled in; for weir_shim_release() also if this fails
  * Return: 0, or an errno.
  */
 int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 address, u64 bytes,
@@ -113,13 +113,14 @@ int weir_shim_pin(struct weir_file *file, struct weir_window *window, u64 addres
 				   address, shim->name, shim->align);
 	}
 	error = shim->pin(window->pdev, address, bytes, pin);
-	if (error) {
+	if (error)
+		weir_refuse(file, errno_of(error), "%s's driver does not pin %llu bytes at 0x%llx",
+			    shim->name, bytes, address);
+	if (error && !pin->private)
 		module_put(shim->owner);
-		return weir_refuse(file, errno_of(error), "%s's driver does not pin %llu bytes at 0x%llx",
-				   shim->name, bytes, address);
-	}
-	pin->shim = shim;
-	return 0;
+	else
+		pin->shim = shim;
+	return error ? errno_of(error) : 0;
 }
 
 /**

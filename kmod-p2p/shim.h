@@ -45,7 +45,8 @@ struct weir_p2p_pin {
  * @vendor: its PCI vendor number
  * @align: of addresses and lengths it can pin
  * @pin: pin [address, address + bytes) of the calling process's memory on @gpu; may sleep. Return: 0 or an
- *errno
+ *errno; weir_p2p_revoked() may come before it returns: what is pinned, but of no use, is not unpinned by it,
+ *but left to unpin(), which follows a failure, too, if weir_p2p_pin.private is set
  * @flush: have @gpu see what others wrote to its memory until now; may sleep; NULL: it needs none, or there
  *is no such thing
  * @unpin: undo it, and return when weir_p2p_revoked() neither runs nor will be called; it may be called

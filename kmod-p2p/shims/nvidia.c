@@ -151,22 +151,16 @@ static int pin(struct pci_dev *gpu, u64 address, u64 bytes, struct weir_p2p_pin 
 	pinned->address = address;
 	init_completion(&pinned->called);
 	error = get_table(pinned, bytes);
-	if (error)
-		goto no_table;
+	if (error) {
+		pinned_free(pinned);
+		return error;
+	}
+	pin->private = pinned; /* whatever follows, unpin() has it: the driver may take it back at any time */
 	error = check_table(pinned->table, bytes / NVIDIA_PAGE);
 	if (!error)
 		error = set_extents(pinned, &pin->count);
-	if (error)
-		goto no_use;
-	pin->extents = pinned->extents;
-	pin->private = pinned;
-	return 0;
-
-no_use:
-	if (!put_table(pinned))
-		return error;
-no_table:
-	pinned_free(pinned);
+	if (!error)
+		pin->extents = pinned->extents;
 	return error;
 }
 
