@@ -5,6 +5,7 @@
 #define WEIR_P2P_COMPAT_H
 
 #include <linux/dma-resv.h>
+#include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 
@@ -30,6 +31,13 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, unsigned long flag
 #define weir_eventfd_signal(context) eventfd_signal(context)
 #else
 #define weir_eventfd_signal(context) eventfd_signal(context, 1)
+#endif
+
+/* A function that is called when a kiocb is through, with its result. */
+#ifdef WEIR_HAS_KIOCB_RESULT
+#define WEIR_KIOCB_COMPLETE(name) static void name(struct kiocb *kiocb, long result)
+#else
+#define WEIR_KIOCB_COMPLETE(name) static void name(struct kiocb *kiocb, long result, long unused)
 #endif
 
 /* Until the exporter has moved a buffer to where it is pinned. */

@@ -2,6 +2,7 @@
 /* File I/O on ranges and imports by the kernel's own I/O vectors, where a user's pointer to such pages is
  * refused. */
 #include <linux/bvec.h>
+#include <linux/completion.h>
 #include <linux/file.h>
 #include <linux/fs.h>
 #include <linux/sched/signal.h>
@@ -75,22 +76,55 @@ static u64 fill(const struct io_target *target, u64 offset, u64 bytes, struct bi
 	return done;
 }
 
+/**
+ * struct step - one request to a file
+ * @kiocb: it
+ * @over: it is
+ * @moved: bytes, or an errno
+ */
+struct step {
+	struct kiocb kiocb;
+	struct completion over;
+	ssize_t moved;
+};
+
+WEIR_KIOCB_COMPLETE(on_over)
+{
+	struct step *step = container_of(kiocb, struct step, kiocb);
+
+	step->moved = result;
+	complete(&step->over);
+}
+
+/*
+ * It is over when this returns. Network file systems let go of a process that is killed, and go on with its
+ * request, if that is a synchronous one, so it is none; and no signal ends the waiting, since the pages are
+ * somebody else's soon after.
+ */
 static ssize_t transfer(struct file *file, u64 at, bool write, struct bio_vec *vectors, unsigned int count,
 			u64 bytes)
 {
 	struct iov_iter iterator;
-	struct kiocb kiocb;
+	struct step step;
 	ssize_t done;
 
-	init_sync_kiocb(&kiocb, file);
-	kiocb.ki_flags |= IOCB_DIRECT; /* as it was when it was checked, whatever fcntl() has done since */
-	kiocb.ki_pos = at;
+	init_sync_kiocb(&step.kiocb, file);
+	step.kiocb.ki_complete = on_over;
+	init_completion(&step.over);
+	/* As it was when it was checked, whatever fcntl() has done since. */
+	step.kiocb.ki_flags |= write ? IOCB_DIRECT | IOCB_WRITE : IOCB_DIRECT;
+	step.kiocb.ki_pos = at;
 	iov_iter_bvec(&iterator, write ? WRITE : READ, vectors, count, bytes);
-	if (!write)
-		return vfs_iocb_iter_read(file, &kiocb, &iterator);
-	file_start_write(file);
-	done = vfs_iocb_iter_write(file, &kiocb, &iterator);
-	file_end_write(file);
+	if (write)
+		file_start_write(file);
+	done = write ? vfs_iocb_iter_write(file, &step.kiocb, &iterator)
+		     : vfs_iocb_iter_read(file, &step.kiocb, &iterator);
+	if (done == -EIOCBQUEUED) {
+		wait_for_completion(&step.over);
+		done = step.moved;
+	}
+	if (write)
+		file_end_write(file);
 	return done;
 }
 

@@ -274,7 +274,7 @@ struct weir_p2p_prp {
  * @buffer_offset: where in the buffer, in multiples of 512
  * @bytes: length, in multiples of the file's block size
  * @done: out: bytes done, fewer at the end of the file, after a signal, and if the buffer comes to its end
- * meanwhile
+ * meanwhile; what is under way is waited for then
  *
  * For kernels and file systems that refuse a user pointer to such pages. Buffers that are not in a claimed
  * window have no pages and are refused. Errors: ENOENT; EBADF; EINVAL: misaligned, or the file is not
