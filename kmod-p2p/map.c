@@ -35,7 +35,7 @@ static void find_pages(struct weir_range *range, struct vm_area_struct *vma, uns
 	unsigned long i;
 
 	for (i = 0; i < count; i++, offset += PAGE_SIZE, contiguous -= PAGE_SIZE) {
-		page = contiguous ? nth_page(page, 1) : weir_range_page(range, offset, &contiguous);
+		page = contiguous ? page + 1 : weir_range_page(range, offset, &contiguous);
 		pages[i] = page;
 	}
 }

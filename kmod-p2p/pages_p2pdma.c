@@ -44,7 +44,7 @@ static void give_references(struct weir_window *window)
 
 	window->given = !page_ref_count(window->first);
 	for (i = 0; window->given && i < PHYS_PFN(window->bytes); i++)
-		set_page_count(nth_page(window->first, i), 1);
+		set_page_count(window->first + i, 1);
 }
 
 static void take_references(struct weir_window *window)
@@ -52,7 +52,7 @@ static void take_references(struct weir_window *window)
 	unsigned long i;
 
 	for (i = 0; window->given && i < PHYS_PFN(window->bytes); i++)
-		set_page_count(nth_page(window->first, i), 0);
+		set_page_count(window->first + i, 0);
 }
 
 int weir_pages_make(struct weir_file *file, struct weir_window *window)

@@ -62,7 +62,7 @@ struct page *weir_range_page(const struct weir_range *range, u64 offset, u64 *co
 
 	location = piece->node.start + (offset - piece->skip);
 	*contiguous = piece->node.last + 1 - location;
-	return nth_page(range->window->first, PHYS_PFN(location));
+	return range->window->first + PHYS_PFN(location);
 }
 
 /* Nobody has a reference to its pages but the window itself; mappings are gone before this is asked. Goes on
@@ -72,7 +72,7 @@ static bool piece_quiet(const struct weir_window *window, const struct weir_piec
 	unsigned long first = PHYS_PFN(piece->node.start), count = PHYS_PFN(piece->node.last) + 1 - first;
 
 	for (; *done < count; ++*done)
-		if (page_ref_count(nth_page(window->first, first + *done)) != 1)
+		if (page_ref_count(window->first + first + *done) != 1)
 			return false;
 	return true;
 }
