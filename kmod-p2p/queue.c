@@ -290,6 +290,12 @@ static int find_doorbells(struct weir_file *file, struct weir_pair *pair)
 	if (end > bytes)
 		return weir_refuse(file, -ERANGE, "%s has no doorbells for queue %u: BAR 0 has %llu bytes",
 				   pci_name(pair->ssd), pair->qid, bytes);
+	if (!PAGE_ALIGNED(pci_resource_start(pair->ssd, 0)) || PAGE_ALIGN(end) > bytes)
+		return weir_refuse(
+			file, -ERANGE,
+			"BAR 0 of %s shares a page with something else, which would be mapped, too: "
+			"pages are of %lu bytes",
+			pci_name(pair->ssd), PAGE_SIZE);
 	return 0;
 }
 

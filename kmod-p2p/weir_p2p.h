@@ -335,8 +335,8 @@ struct weir_p2p_ring {
  * Needs CAP_SYS_RAWIO: whoever rings reaches all memory that the controller does, every block, and all other
  * queues. Errors: EPERM; EINVAL; ENOENT: no such range; ENODEV, ENXIO: no such NVMe function, or it has no
  * driver; EREMOTEIO: an IOMMU translates, or it cannot reach the GPU; EOPNOTSUPP: it cannot be reset; ERANGE:
- * no doorbells for that number; EEXIST: this file has it; EBUSY: somebody else does; EOPNOTSUPP: the window
- * is over an SSD's memory.
+ * no doorbells for that number, or none in pages of their own; EEXIST: this file has it; EBUSY: somebody else
+ * does; EOPNOTSUPP: the window is over an SSD's memory.
  */
 struct weir_p2p_queue {
 	__u32 size;
