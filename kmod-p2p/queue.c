@@ -11,6 +11,7 @@
  */
 #include <linux/capability.h>
 #include <linux/io.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 
 #include "p2p.h"
@@ -425,6 +426,9 @@ int weir_queue_add(struct weir_file *file, struct weir_p2p_queue *arg)
 	if (!capable(CAP_SYS_RAWIO))
 		return weir_refuse(file, -EPERM,
 				   "a queue pair reaches all memory and every block: it needs CAP_SYS_RAWIO");
+	if (security_locked_down(LOCKDOWN_PCI_ACCESS))
+		return weir_refuse(file, -EPERM,
+				   "the kernel is locked down: nobody but it has controllers do DMA");
 	if (arg->flags || arg->qid < 1 || arg->qid > QID_MAX)
 		return weir_refuse(file, -EINVAL, "flags 0x%x, queue %u: unknown, or not from 1 to %u",
 				   arg->flags, arg->qid, QID_MAX);

@@ -6,6 +6,7 @@
  */
 #include <linux/capability.h>
 #include <linux/sched/signal.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 
 #include "p2p.h"
@@ -274,6 +275,11 @@ static int by_offset(struct weir_range *range, u64 offset)
 				   "%s has a driver, which knows what its memory is used for: without "
 				   "CAP_SYS_RAWIO, register by address",
 				   pci_name(window->pdev));
+	if (security_locked_down(LOCKDOWN_PCI_ACCESS))
+		return weir_refuse(
+			range->file, -EPERM,
+			"the kernel is locked down, and %s may have registers there: register by address",
+			pci_name(window->pdev));
 	return set_pieces(range, &extent, 1);
 }
 
