@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * shared_stop_test.c: what another storage of a shared controller sees while that is stopped for a reset: it
- * is not ready, and that is no stranger's doing.
+ * is not ready, and that is no stranger's doing. One that comes back with fewer queues is not used. Of one
+ * that was given up all storages see that it failed; of one that does not start nothing is left.
  */
+#include <errno.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -42,20 +45,26 @@ static void write32(struct weir_transport *raw, uint32_t offset, uint32_t value)
 	was_reset = other->ops->was_reset(other);
 }
 
-static void a_stop_is_not_a_strangers(void **state)
+/* Return: the controller itself, of two storages. */
+static struct weir_transport *open_two(void)
 {
-	struct weir_transport_ops watched;
-	struct weir_transport *first, *raw;
+	struct weir_transport *raw;
 
-	(void)state;
 	assert_int_equal(weir_context_open("cpu", NULL, &context), 0);
 	for (unsigned i = 0; i < STORAGES; i++)
 		assert_int_equal(
 			weir_storage_open(context, URI, WEIR_OPTIONS(storage, .queues = 1), &storages[i]), 0);
-	first = storages[0]->transport;
-	raw = ((struct weir_nvme_member *)first)->controller->raw.transport;
+	raw = ((struct weir_nvme_member *)storages[0]->transport)->controller->raw.transport;
 	as_they_were = raw->ops;
-	watched = *as_they_were;
+	return raw;
+}
+
+static void a_stop_is_not_a_strangers(void **state)
+{
+	struct weir_transport *raw = open_two(), *first = storages[0]->transport;
+	struct weir_transport_ops watched = *as_they_were;
+
+	(void)state;
 	watched.write32 = write32;
 	assert_false(storages[1]->transport->ops->was_reset(storages[1]->transport));
 	raw->ops = &watched;
@@ -70,10 +79,120 @@ static void a_stop_is_not_a_strangers(void **state)
 	assert_int_equal(weir_context_close(context), 0);
 }
 
+/* Storages have numbers of pairs that it would not take any more. */
+static void fewer_queues_are_too_few(void **state)
+{
+	struct weir_transport *raw = open_two(), *first = storages[0]->transport;
+
+	(void)state;
+	assert_int_equal(raw->most_queues, 4);
+	raw->most_queues = 3;
+	assert_int_equal(first->ops->reset(first), -EIO);
+	assert_non_null(strstr(weir_last_error(), "granted 3 queues after its reset, and 4 before"));
+	for (unsigned i = STORAGES; i-- > 0;)
+		(void)weir_storage_close(storages[i]);
+	assert_int_equal(weir_context_close(context), 0);
+}
+
+static _Thread_local bool fails;
+
+/* The controller says that it failed to whoever gives it up, and to nobody else. */
+static uint32_t read32(struct weir_transport *raw, uint32_t offset)
+{
+	uint32_t value = as_they_were->read32(raw, offset);
+
+	return offset != NVME_REGISTER_CSTS ? value
+	       : fails                      ? value | NVME_CSTS_FATAL
+					    : value & ~NVME_CSTS_FATAL;
+}
+
+/* All of its storages are lost with it, whatever its registers say. */
+static void what_was_given_up_has_failed(void **state)
+{
+	struct weir_transport *raw = open_two();
+	struct weir_transport_ops watched = *as_they_were;
+
+	(void)state;
+	watched.read32 = read32;
+	raw->ops = &watched;
+	for (unsigned i = 0; i < STORAGES; i++) {
+		struct weir_transport *member = storages[i]->transport;
+
+		assert_int_equal(member->ops->read32(member, NVME_REGISTER_CSTS) & NVME_CSTS_FATAL, 0);
+	}
+	fails = true;
+	(void)storages[0]->transport->ops->halt(storages[0]->transport);
+	fails = false;
+	for (unsigned i = 0; i < STORAGES; i++) {
+		struct weir_transport *member = storages[i]->transport;
+
+		assert_int_not_equal(member->ops->read32(member, NVME_REGISTER_CSTS) & NVME_CSTS_FATAL, 0);
+	}
+	raw->ops = as_they_were;
+	for (unsigned i = 0; i < STORAGES; i++)
+		(void)weir_storage_close(storages[i]);
+	assert_int_equal(weir_context_close(context), 0);
+}
+
+static unsigned closes;
+
+static uint64_t nobody_read64(struct weir_transport *raw, uint32_t offset)
+{
+	(void)raw;
+	(void)offset;
+	return UINT64_MAX;
+}
+
+static void nobody_close(struct weir_transport *raw)
+{
+	(void)raw;
+	closes++;
+}
+
+static const struct weir_transport_ops nobody_ops = { .size = sizeof(nobody_ops),
+						      .read64 = nobody_read64,
+						      .close = nobody_close };
+static struct weir_transport nobody = { .ops = &nobody_ops };
+
+static int open_nobody(void *of, struct weir_nvme_raw *out)
+{
+	*out = (struct weir_nvme_raw){ .transport = &nobody, .dma = of };
+	return 0;
+}
+
+/* Each time it is opened anew, closed again, and may touch nothing any more. */
+static void what_does_not_start_is_closed(void **state)
+{
+	static char text[] = "test:";
+	struct weir_uri uri = { .text = text };
+	struct weir_dma_view view = { .count = 0 };
+	struct weir_dma_map *dma;
+
+	(void)state;
+	assert_int_equal(weir_dma_map_create(&dma), 0);
+	for (unsigned i = 0; i < 3; i++) {
+		struct weir_transport_request request = { .uri = &uri, .dma = dma };
+		struct weir_transport base = { .registers = true }, *out;
+		const struct weir_nvme_source source = {
+			.key = text, .name = "nobody", .of = dma, .open = open_nobody
+		};
+
+		assert_int_equal(weir_nvme_shared_open(&request, &base, &source, &out), -EIO);
+		assert_int_equal(closes, i + 1);
+		(void)weir_dma_view_refresh(dma, &view);
+		assert_int_equal(view.count, 0);
+	}
+	weir_dma_view_release(&view);
+	weir_dma_map_destroy(dma);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stop_is_not_a_strangers),
+		cmocka_unit_test(fewer_queues_are_too_few),
+		cmocka_unit_test(what_was_given_up_has_failed),
+		cmocka_unit_test(what_does_not_start_is_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
