@@ -5,6 +5,7 @@
  *
  * Checked: lanes are told whether it may still touch memory; nothing is asked of it afterwards.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "backend/error.h"
 #include "recovery/watchdog.h"
 
 enum { QUEUES = 3, DEPTH = 8, DEPTH_LOG2 = 3, READY = NVME_CSTS_READY };
@@ -21,14 +23,31 @@ enum { QUEUES = 3, DEPTH = 8, DEPTH_LOG2 = 3, READY = NVME_CSTS_READY };
 static struct weir_queue queues[QUEUES];
 static struct weir_slot slots[QUEUES][DEPTH];
 static struct nvme_cqe entries[QUEUES][DEPTH];
+static uint8_t admin_memory[WEIR_ADMIN_MEMORY_BYTES];
 static uint32_t csts; /* of the controller */
 static int halt_error, halts;
+static unsigned writes; /* of its registers */
 
 static uint32_t read32(struct weir_transport *transport, uint32_t offset)
 {
 	(void)transport;
 	assert_int_equal(offset, NVME_REGISTER_CSTS);
 	return csts;
+}
+
+static uint64_t read64(struct weir_transport *transport, uint32_t offset)
+{
+	(void)transport;
+	(void)offset;
+	return UINT64_MAX;
+}
+
+static void write32(struct weir_transport *transport, uint32_t offset, uint32_t value)
+{
+	(void)transport;
+	(void)offset;
+	(void)value;
+	writes++;
 }
 
 static int halt(struct weir_transport *transport)
@@ -45,26 +64,56 @@ static void properties(struct weir_backend *backend, struct weir_backend_propert
 }
 
 static const struct weir_backend_ops backend_ops = { .size = sizeof(backend_ops), .properties = properties };
-static const struct weir_transport_ops can_halt = { .size = sizeof(can_halt),
-						    .read32 = read32,
-						    .halt = halt };
-static const struct weir_transport_ops cannot_halt = { .size = sizeof(cannot_halt), .read32 = read32 };
+static const struct weir_transport_ops can_halt = {
+	.size = sizeof(can_halt), .read32 = read32, .read64 = read64, .write32 = write32, .halt = halt
+};
+static const struct weir_transport_ops cannot_halt = {
+	.size = sizeof(cannot_halt), .read32 = read32, .read64 = read64, .write32 = write32
+};
 
 static uint32_t dead(uint32_t queue)
 {
 	return weir_load_u32_acquire_sys(&queues[queue].dead);
 }
 
-/* The controller's status is @status when the watchdog looks first. */
-static void condemn(const struct weir_transport_ops *ops, uint32_t status, struct weir_storage *storage)
+static unsigned given_ms; /* for the last admin command */
+
+static int admin(struct weir_transport *transport, const struct nvme_sqe *command, unsigned ms,
+		 uint32_t *result)
+{
+	(void)transport;
+	(void)command;
+	(void)result;
+	given_ms = ms;
+	return weir_fail(EIO, "no answer");
+}
+
+static int reset(struct weir_transport *transport)
+{
+	(void)transport;
+	return weir_fail(EIO, "no reset");
+}
+
+/* It is not failed, and does nothing that it is asked. */
+static const struct weir_transport_ops does_nothing = {
+	.size = sizeof(does_nothing), .read32 = read32, .admin = admin, .reset = reset
+};
+
+/* The controller's status is @status when the watchdog looks first. With @answer_ns the last queue pair has a
+ * command that gets no answer. */
+static void condemn(const struct weir_transport_ops *ops, uint32_t status, uint64_t answer_ns,
+		    struct weir_storage *storage)
 {
 	struct weir_backend backend = { .ops = &backend_ops };
 	struct weir_context context = { .backend = &backend, .shared_memory = true };
 	struct weir_transport transport = { .ops = ops };
+	uint64_t ring_addresses[QUEUES], slot_addresses[QUEUES];
 	static char uri[] = "test:";
 
 	memset(queues, 0, sizeof(queues));
+	memset(slots, 0, sizeof(slots));
 	halts = 0;
+	writes = 0;
 	csts = status;
 	*storage = (struct weir_storage){ .context = &context,
 					  .transport = &transport,
@@ -73,12 +122,23 @@ static void condemn(const struct weir_transport_ops *ops, uint32_t status, struc
 					  .queue_count = QUEUES,
 					  .depth = DEPTH,
 					  .created = QUEUES,
+					  .answer_ns = answer_ns,
+					  .rings = ring_addresses,
+					  .slots = slot_addresses,
+					  .admin = { .transport = &transport, .memory = admin_memory },
 					  .enabled = true };
 	for (uint32_t i = 0; i < QUEUES; i++) {
 		queues[i].slots = WEIR_ADDR(slots[i]);
 		queues[i].cq = WEIR_ADDR(entries[i]);
 		queues[i].depth = DEPTH;
 		queues[i].depth_log2 = DEPTH_LOG2;
+		ring_addresses[i] = queues[i].cq - weir_queue_cq_offset(DEPTH);
+		slot_addresses[i] = queues[i].slots;
+	}
+	if (answer_ns) {
+		weir_store_u32_relaxed_sys(&slots[QUEUES - 1][0].sequence, 1);
+		weir_store_u64_relaxed_sys(&queues[QUEUES - 1].tail, 1);
+		weir_store_u64_relaxed_sys(&queues[QUEUES - 1].committed, 1);
 	}
 	assert_int_equal(weir_watchdog_start(storage, 0), 0);
 	while (!dead(QUEUES - 1))
@@ -90,13 +150,14 @@ static void check(const struct weir_transport_ops *ops, uint32_t status, weir_st
 {
 	struct weir_storage storage;
 
-	condemn(ops, status, &storage);
+	condemn(ops, status, 0, &storage);
 	assert_int_equal(storage.dead, is);
 	for (uint32_t i = 0; i < QUEUES; i++) {
 		assert_int_equal(dead(i) & WEIR_QUEUE_DEAD_STATUS, is);
 		assert_int_equal((dead(i) & WEIR_QUEUE_UNSAFE) != 0, unsafe);
 	}
 	assert_int_equal(halts, ops->halt ? 1 : 0);
+	assert_int_equal(writes, 0);
 	assert_int_equal(storage.enabled, !ops->halt);
 	assert_int_equal(storage.created, ops->halt ? 0 : QUEUES);
 }
@@ -106,6 +167,7 @@ static void test_a_controller_that_is_kept_from_memory(void **state)
 	(void)state;
 	halt_error = 0;
 	check(&can_halt, READY | NVME_CSTS_FATAL, WEIR_E_DEVICE_DEAD, false);
+	check(&can_halt, NVME_CSTS_FATAL, WEIR_E_DEVICE_DEAD, false); /* and is not ready, either */
 	check(&can_halt, UINT32_MAX, WEIR_E_DEVICE_GONE, false);
 }
 
@@ -126,12 +188,25 @@ static void test_a_transport_that_halts_nothing(void **state)
 	check(&cannot_halt, UINT32_MAX, WEIR_E_DEVICE_GONE, false);
 }
 
+/* What a command has for its answer an admin command has, too, while it is recovered from. */
+static void test_recovery_has_the_same_time(void **state)
+{
+	struct weir_storage storage;
+
+	(void)state;
+	given_ms = 0;
+	condemn(&does_nothing, READY, 80000000, &storage);
+	assert_int_equal(storage.dead, WEIR_E_DEVICE_DEAD);
+	assert_int_equal(given_ms, 81);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_controller_that_is_kept_from_memory),
 		cmocka_unit_test(test_a_controller_that_cannot_be_halted),
 		cmocka_unit_test(test_a_transport_that_halts_nothing),
+		cmocka_unit_test(test_recovery_has_the_same_time),
 	};
 
 	return cmocka_run_group_tests_name("condemn", tests, NULL, NULL);

@@ -170,12 +170,39 @@ static void test_a_lane_fills_no_slot(void **state)
 	assert_int_equal(creations, 0);
 }
 
+static uint32_t sequence_of(uint64_t ticket)
+{
+	return weir_load_u32_relaxed_sys(&slots[ticket % DEPTH].sequence);
+}
+
+/* Commands that were announced end; what a lane has filled for a ticket beyond them is the next lap's. */
+static void test_the_next_lap_goes_on(void **state)
+{
+	(void)state;
+	for (unsigned announced = 0; announced < 3; announced++) {
+		uint64_t end = TICKETS + announced;
+
+		make_queue(1, TICKETS);
+		weir_store_u64_relaxed_sys(&queue.committed, end);
+		weir_store_u64_relaxed_sys(&queue.tail, end + 2);
+		for (uint64_t ticket = TICKETS; ticket < end + 2; ticket++)
+			weir_store_u32_relaxed_sys(&slots[ticket % DEPTH].sequence,
+						   (uint32_t)(ticket / DEPTH * 2 + 1));
+		assert_int_equal(weir_takeover_end_commands(&storage, 0), announced);
+		for (uint64_t ticket = TICKETS; ticket < end; ticket++)
+			assert_int_equal(sequence_of(ticket), ticket / DEPTH * 2 + 2);
+		for (uint64_t ticket = end; ticket < end + 2; ticket++)
+			assert_int_equal(sequence_of(ticket), ticket / DEPTH * 2 + 1);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words_of_shadow_doorbells),
 		cmocka_unit_test(test_a_lane_keeps_a_lock),
 		cmocka_unit_test(test_a_lane_fills_no_slot),
+		cmocka_unit_test(test_the_next_lap_goes_on),
 	};
 
 	return cmocka_run_group_tests_name("takeover", tests, NULL, NULL);

@@ -314,6 +314,7 @@ static void walk(uint64_t first)
 		submit(0);
 		now_ns += MS;
 		oldest_is(&rig, 0, ticket, 0);
+		fill(0, ticket + 2); /* before the one that comes first */
 		now_ns += MS;
 		oldest_is(&rig, 0, ticket, MS);
 		command = snapshot(&rig);
