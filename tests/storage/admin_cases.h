@@ -22,6 +22,7 @@ enum { QUEUES = 4, RING = 32, COMMANDS = 8, CAP_TIMEOUT_500_MS = 1 << 24, CC_SHU
  * @answers: so many more admin commands are completed
  * @shuts: a shutdown comes to its end
  * @shut_fails: and then CSTS says, too, that the controller failed
+ * @shut_unready: and that it is not ready
  * @entry_us: RTD3 Entry Latency
  * @shutdowns: how often one was asked for
  * @shut_reads: a shutdown takes so many more looks at CSTS
@@ -34,7 +35,7 @@ struct rig {
 	struct weir_transport transport;
 	struct weir_admin admin;
 	uint32_t csts, cc;
-	bool follows, shuts, shut_fails;
+	bool follows, shuts, shut_fails, shut_unready;
 	unsigned answers, answered, shutdowns;
 	uint32_t entry_us;
 	uint32_t doorbell[2];

@@ -52,7 +52,8 @@ static uint32_t read32(struct weir_transport *transport, uint32_t offset)
 		return rig->csts;
 	if (rig->shut_reads)
 		return rig->shut_reads--, rig->csts;
-	return rig->csts | NVME_CSTS_SHUTDOWN_DONE | (rig->shut_fails ? NVME_CSTS_FATAL : 0);
+	return (rig->shut_unready ? 0 : rig->csts) | NVME_CSTS_SHUTDOWN_DONE |
+	       (rig->shut_fails ? NVME_CSTS_FATAL : 0);
 }
 
 static void write32(struct weir_transport *transport, uint32_t offset, uint32_t value)
@@ -182,13 +183,16 @@ static void test_shutdown_that_fails(void **state)
 	(void)state;
 	open_rig(&rig);
 	assert_int_equal(weir_admin_disable(&rig.admin), 0);
-	open_rig(&rig);
-	rig.shut_fails = true;
-	assert_int_equal(weir_admin_disable(&rig.admin), -EIO);
-	assert_non_null(strstr(weir_last_error(), "fatal status"));
-	assert_non_null(strstr(weir_last_error(), "its shutdown"));
-	assert_int_equal(rig.shutdowns, 1);
-	assert_int_equal(rig.cc, 0);
+	for (unsigned unready = 0; unready < 2; unready++) { /* some are not ready any more by then */
+		open_rig(&rig);
+		rig.shut_fails = true;
+		rig.shut_unready = unready;
+		assert_int_equal(weir_admin_disable(&rig.admin), -EIO);
+		assert_non_null(strstr(weir_last_error(), "fatal status"));
+		assert_non_null(strstr(weir_last_error(), "its shutdown"));
+		assert_int_equal(rig.shutdowns, 1);
+		assert_int_equal(rig.cc, 0);
+	}
 }
 
 /* Enabled again it is listened to again; the time for its shutdown is what Identify said. */

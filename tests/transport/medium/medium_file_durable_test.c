@@ -267,6 +267,26 @@ static void a_failed_sync_is_not_forgotten(void **state)
 	munmap(memory, 65536);
 }
 
+/* Nor is that of the sync behind zeros, which ends their request alone. */
+static void a_failed_sync_behind_zeros_is_not_forgotten(void **state)
+{
+	(void)state;
+	for (unsigned p = 0; p < PLACES; p++) {
+		struct weir_io zeros = { .kind = WEIR_IO_ZERO, .bytes = 4096, .force_unit_access = true };
+		char name[RIG_NAME_BYTES];
+		struct weir_medium *medium = open_place(&locations[p], name);
+
+		if (!medium)
+			continue;
+		syncs_fail = 1;
+		assert_int_not_equal(rig_run(medium, &zeros), 0);
+		assert_int_equal(syncs_fail, 0);
+		assert_int_equal(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0), NVME_STATUS_WRITE_FAULT);
+		medium->ops->close(medium);
+		unlink(name);
+	}
+}
+
 /* So does a durable write by the page cache, which a system call carries out here: its failure is said of all
  * that was written. */
 static void a_failed_durable_write_is_not_forgotten(void **state)
@@ -354,6 +374,7 @@ int main(void)
 		cmocka_unit_test(durable_writes_are_written_durably),
 		cmocka_unit_test(a_flush_is_a_sync),
 		cmocka_unit_test(a_failed_sync_is_not_forgotten),
+		cmocka_unit_test(a_failed_sync_behind_zeros_is_not_forgotten),
 		cmocka_unit_test(a_failed_durable_write_is_not_forgotten),
 		cmocka_unit_test(durable_zeros_are_synced),
 		cmocka_unit_test(a_refused_way_is_let_go),

@@ -48,6 +48,7 @@ static void test_field_errors(void **state)
 	}
 	assert_int_equal(io(&driver, NVME_OPCODE_READ, 0, 257, data, data), field);
 	assert_int_equal(io(&driver, NVME_OPCODE_WRITE, 0, 257, data, data), field);
+	assert_int_equal(io(&driver, NVME_OPCODE_COMPARE, 0, 257, data, data), field);
 	for (u32 opcode = 0; opcode < 256; opcode++) {
 		if (opcode < 3 || opcode == 5 || opcode == 8 || opcode == 9)
 			continue;
@@ -219,13 +220,16 @@ static void test_flush_and_fua(void **state)
 	assert_int_equal(slow.forced, 3);
 	feature.cdw11 = 0;
 	assert_int_equal(driver_admin(&driver, feature), 0);
+	write.cdw0 = NVME_OPCODE_WRITE_ZEROES;
+	write.cdw12 &= ~NVME_RW_FUA;
+	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
+	assert_int_equal(slow.forced, 4);
 	driver_disable(&driver); /* a reset switches the cache on again */
 	driver_enable(&driver);
 	driver_add_queue(&driver, 1, 1, 8, 8);
 	write.cdw0 = NVME_OPCODE_WRITE;
-	write.cdw12 &= ~NVME_RW_FUA;
 	assert_int_equal(driver_command(&driver, 1, write, NULL), 0);
-	assert_int_equal(slow.forced, 3);
+	assert_int_equal(slow.forced, 4);
 	driver_close(&driver);
 }
 
