@@ -85,6 +85,7 @@ void test_durable_reaches_every_storage(void **state);
 void test_durable_tells_every_member(void **state);
 void test_durable_tells_every_layout(void **state);
 void test_every_member_becomes_durable(void **state);
+void test_a_late_member_holds_up_no_other(void **state);
 
 /* The cases of writeback_errors.c. */
 void test_the_member_is_named(void **state);

@@ -137,6 +137,42 @@ void test_every_member_becomes_durable(void **state)
 	rmdir(folder);
 }
 
+enum { LATE_US = 300000 };
+
+/* The first member of a stripe never answers: what lies on those behind it becomes durable all the same. */
+void test_a_late_member_holds_up_no_other(void **state)
+{
+	char folder[] = "/tmp/weir-trace-XXXXXX", trace[64];
+	struct test_put_args args;
+	struct weir_writer writer;
+	struct rig rig;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(trace, sizeof(trace), "%s/trace", folder);
+	open_rig(&rig, (struct shape){ .width = test_width(0),
+				       .lines = 1024,
+				       .disks = MEMBERS,
+				       .stripe = 4096,
+				       .trace = trace });
+	must(weir_storage_close(rig.storages[0]));
+	must(test_storage_open(rig.context,
+			       "virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=write:after=16",
+			       WEIR_OPTIONS(storage, .timeout_us = LATE_US), &rig.storages[0]));
+	each_unit(&rig, fill_unit); /* 16 of each */
+	put_one_pass(&rig, &args, &writer);
+	refused(weir_cache_flush(rig.cache, 1), -EIO, "lines could not be written", "timeout_ms=0");
+	for (unsigned i = 1; i < MEMBERS; i++) {
+		assert_int_equal(trace_count(trace_of(folder, i), 'f'), 1);
+		assert_int_equal(trace_volatile(trace_of(folder, i)), 0);
+	}
+	refused(weir_cache_destroy(rig.cache), -EIO, "they are lost", "timeout_ms=0");
+	close_storages(&rig);
+	for (unsigned i = 0; i < MEMBERS; i++)
+		unlink(trace_of(folder, i));
+	rmdir(folder);
+}
+
 static uint64_t commands_of(struct weir_storage *storage)
 {
 	struct weir_stats stats = { .size = sizeof(stats) };

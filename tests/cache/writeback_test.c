@@ -346,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_flush_keeps_to_the_range),
 		cmocka_unit_test(test_dirty_lines_of_a_large_cache),
 		cmocka_unit_test(test_every_member_becomes_durable),
+		cmocka_unit_test(test_a_late_member_holds_up_no_other),
 		cmocka_unit_test(test_many_tebibytes),
 		cmocka_unit_test(test_media_error_on_write_back),
 		cmocka_unit_test(test_close_names_what_is_lost),

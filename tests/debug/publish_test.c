@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* publish_test.c: the file by which weir-stat finds a context: whose it is, and who takes it away. */
+/* publish_test.c: the file by which weir-stat finds a context: whose it is, that it is whole, and who takes
+ * it away. */
+#include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,6 +33,17 @@ static bool is_there(const char *path)
 	struct stat state;
 
 	return lstat(path, &state) == 0;
+}
+
+static bool is_full; /* the disk: of each write it takes a half */
+
+ssize_t write(int file, const void *data, size_t bytes)
+{
+	static ssize_t (*next)(int, const void *, size_t);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "write");
+	return next(file, data, is_full ? bytes / 2 : bytes);
 }
 
 /* A child of fork() does @act to @context, and ends. */
@@ -73,6 +86,27 @@ static void test_a_child_of_fork(void **state)
 	assert_null(context.published);
 }
 
+/* One that could not be written whole is none, and neither is the one before, which is no longer right. */
+static void test_a_full_disk(void **state)
+{
+	struct weir_backend backend = { .ops = &ops };
+	struct weir_context context = { .backend = &backend };
+	char path[WEIR_PUBLISH_PATH + 24];
+
+	(void)state;
+	weir_publish(&context);
+	assert_non_null(context.published);
+	snprintf(path, sizeof(path), "%s", context.published);
+	is_full = true;
+	weir_publish(&context);
+	is_full = false;
+	assert_false(is_there(path));
+	weir_publish(&context);
+	assert_true(is_there(path));
+	weir_publish_end(&context);
+	assert_false(is_there(path));
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -92,6 +126,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_child_of_fork),
+		cmocka_unit_test(test_a_full_disk),
 	};
 
 	return cmocka_run_group_tests_name("publish", tests, set_up, tear_down);

@@ -221,6 +221,8 @@ for how in zero first last end; do
   found "$how of the data on storage" "FORGE=$how FORGE_OF=read FORGE_ONLY=5" "${small[@]}"
   for tensor in 0 2 9 15; do found "$how of tensor $tensor in device memory" "FORGE=$how FORGE_OF=copy FORGE_ONLY=$tensor" "${small[@]}"; done
 done
+# 1136 bytes of data: a last block that is not whole.
+found 'the last number of the data' 'FORGE=byte FORGE_AT=1135 FORGE_OF=read FORGE_ONLY=5' checkpoint virt:64K --layers 1 --width 4 --vocabulary 5 --positions 3
 
 chosen 'checkpoint: interrupted' || { echo "1..$count"; exit; }
 for at in 1 65537 204799; do found "byte $at of the data on storage" "FORGE=byte FORGE_AT=$at FORGE_OF=read FORGE_ONLY=5" "${small[@]}"; done
