@@ -264,6 +264,8 @@ WEIR_FN weir_status weir_writer_flush(WEIR_GLOBAL struct weir_writer *writer, u6
 	swept = weir_lines_sweep(wave, lines, sweep);
 	if (swept.status != WEIR_OK)
 		weir_line_blame(lines, swept.key, swept.status);
+	if (count && !some)
+		swept.status = WEIR_E_INDEX;
 	if (!durable || swept.status != WEIR_OK)
 		return swept.status;
 	for (u32 i = 0; i < array->extent.disk_count && swept.status == WEIR_OK; i++)

@@ -63,6 +63,8 @@ WEIR_FN void end_written(struct scenario_args *args, u64 first, u64 count, u32 r
 		       WEIR_OK);
 	explore_expect("status of a write past the end",
 		       weir_writer_write(writer, first, count + 1, buffer_of(args, 0)), WEIR_E_INDEX);
+	explore_expect("status of a flush past the end", weir_writer_flush(writer, first, count + 1, 0),
+		       WEIR_E_INDEX);
 }
 
 /*

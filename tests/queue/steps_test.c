@@ -94,6 +94,8 @@ static void test_deadlines(void **state)
 		assert_true(deadline >= before + timeouts[i] * 1000);
 		assert_true(deadline <= weir_clock_ns() + timeouts[i] * 1000);
 	}
+	for (uint64_t us = WEIR_FOREVER; us > WEIR_FOREVER / 2500; us -= us / 7)
+		assert_true(weir_deadline(&rig.disk, us) > weir_clock_ns() + INT64_MAX / 2);
 	assert_true(weir_deadline(&rig.disk, WEIR_FOREVER) == WEIR_FOREVER);
 	assert_true(weir_deadline(&rig.disk, 0) <= weir_clock_ns() + rig.disk.timeout_ns);
 }

@@ -72,11 +72,12 @@ struct test_copy_args {
 	weir_addr statuses;
 };
 
-/** struct test_help_args - lanes wait for storages by turns, each for one block; all of them count as waiting
- * to the end */
+/** struct test_help_args - lanes wait for storages by turns, each for one block that @queue queue pairs from
+ * their wave's have; all of them count as waiting to the end */
 struct test_help_args {
 	struct weir_disk disks[2];
-	u64 iterations;
+	u32 iterations;
+	u32 queue;
 	weir_addr buffers;
 	weir_addr events;
 	weir_addr verdict;

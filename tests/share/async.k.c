@@ -148,17 +148,27 @@ WEIR_KERNEL(test_copy, struct test_copy_args)
 	statuses[1] = weir_async_wait(&args->array, event, 0);
 }
 
-/* Lanes of a wave wait for different storages, and the wave helps each of them, whoever comes first. */
+/*
+ * Lanes of a wave wait for different storages, and the wave helps each of them, whoever comes first, and by
+ * and by each of its queue pairs, to which others may have submitted who are gone.
+ */
 WEIR_KERNEL(test_help, struct test_help_args)
 {
 	WEIR_GLOBAL struct weir_disk *disk = &args->disks[weir_lane() & 1];
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->events, struct weir_event, weir_thread());
 	u64 wave = weir_active(), left = 1;
+	WEIR_GLOBAL struct weir_queue *queue = weir_disk_queue(disk, weir_wave() + args->queue);
+	u32 sent = 0;
+	struct weir_request request =
+		weir_block_request(NVME_OPCODE_READ, weir_thread(), 1,
+				   args->buffers + (weir_thread() << disk->block_log2), event);
 
-	expect(args->verdict, weir_thread(),
-	       weir_read_async(disk, weir_thread(), 1, args->buffers + (weir_thread() << disk->block_log2),
-			       event),
-	       WEIR_OK);
+	weir_event_reset(event);
+	weir_reconverge();
+	while (weir_ballot(wave, !sent) != 0) {
+		weir_reconverge();
+		sent |= weir_queues_try_submit(wave, !sent, WEIR_ADDR(queue), request, weir_age_none());
+	}
 	for (u32 i = 0; i < args->iterations && weir_ballot(wave, left != 0) != 0; i++) {
 		weir_reconverge();
 		if (weir_disk_help(wave, wave, disk, i) == 0)

@@ -329,17 +329,17 @@ static void test_bad_copies_are_refused_by_their_block(void **state)
 		}
 }
 
-/* The lanes of a wave wait for two storages, and none of them stops counting as one that waits: both are
- * helped. */
+/* The lanes of a wave wait for two storages, and none of them stops counting as one that waits: all queue
+ * pairs of both are helped. */
 static void test_every_storage_is_helped(void **state)
 {
 	(void)state;
-	for (size_t w = 0; w < test_width_count(); w++) {
-		struct test_help_args args = { .iterations = (uint64_t)1 << 20 };
+	for (size_t w = 0; w < 2 * test_width_count(); w++) {
+		struct test_help_args args = { .iterations = 1 << 16, .queue = w % 2 };
 		uint32_t lanes = test_lanes(16);
 		struct rig rig;
 
-		open_rig(&rig, test_width(w), 32, 2, "virt:64K?block=512");
+		open_rig(&rig, test_width(w / 2), 32, 2, "virt:64K?block=512");
 		for (unsigned i = 0; i < 2; i++)
 			must(weir_storage_disk(rig.storages[i], &args.disks[i]));
 		args.buffers = alloc(&rig, (uint64_t)lanes * BLOCK);

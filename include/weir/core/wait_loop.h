@@ -37,6 +37,9 @@ enum { WEIR_CLOCK_ITERATIONS = 16 };
 /** WEIR_FOREVER - a timeout that never passes; prefer the storage's own (0) */
 #define WEIR_FOREVER (~(u64)0)
 
+/* In microseconds: longer ones are for ever, and with the clock's value no number of nanoseconds. */
+#define WEIR_LONGEST (WEIR_FOREVER / 2000)
+
 WEIR_FN WEIR_GLOBAL struct weir_queue *weir_disk_queue(WEIR_GLOBAL struct weir_disk *disk, u64 choice)
 {
 	return weir_at(disk->queues, struct weir_queue,
@@ -46,7 +49,7 @@ WEIR_FN WEIR_GLOBAL struct weir_queue *weir_disk_queue(WEIR_GLOBAL struct weir_d
 /** weir_deadline() - clock value at which @timeout_us from now (0: the storage's) has passed */
 WEIR_FN u64 weir_deadline(WEIR_GLOBAL struct weir_disk *disk, u64 timeout_us)
 {
-	if (timeout_us == WEIR_FOREVER)
+	if (timeout_us > WEIR_LONGEST)
 		return WEIR_FOREVER;
 	return weir_clock_ns() + (timeout_us ? timeout_us * 1000 : disk->timeout_ns);
 }
@@ -86,7 +89,8 @@ WEIR_COLD WEIR_GLOBAL struct weir_queue *weir_disk_queue_by(WEIR_GLOBAL struct w
  */
 WEIR_FN u32 weir_disk_help(u64 wave, u64 needy, WEIR_GLOBAL struct weir_disk *disk, u32 iteration)
 {
-	u32 skip = WEIR_ONLY_SERVICE ? 0 : iteration % weir_popcount(needy);
+	/* out of step with the choice of a queue, and with weir_disks_pick() */
+	u32 skip = WEIR_ONLY_SERVICE ? 0 : ((iteration * 0x85ebca6bu) >> 16) % weir_popcount(needy);
 	u64 chosen = needy;
 	WEIR_GLOBAL struct weir_queue *queue;
 

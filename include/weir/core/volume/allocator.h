@@ -283,7 +283,8 @@ WEIR_FN void weir_pool_want(WEIR_GLOBAL struct weir_pool *pool, u64 bytes)
  */
 WEIR_FN weir_addr weir_pool_take(WEIR_GLOBAL struct weir_pool *pool, u64 bytes, u64 timeout_us)
 {
-	u64 wave = weir_active(), deadline = timeout_us ? weir_clock_ns() + timeout_us * 1000 : 0;
+	u64 wave = weir_active(), longest = (u64)1 << 53; /* with the clock's value still a number */
+	u64 us = timeout_us < longest ? timeout_us : longest, deadline = us ? weir_clock_ns() + us * 1000 : 0;
 	weir_addr address = 0;
 	u32 done = bytes == 0;
 
