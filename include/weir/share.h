@@ -167,7 +167,7 @@ WEIR_FN struct weir_shared weir_share_find_reference(u64 wave, WEIR_GLOBAL struc
  * @array: the array; its cache must have a Share Table, else this is weir_async_read()
  * @line: its line (weir_array_line())
  * @buffer: device address of room for a line, 4-byte aligned; used if the line is in no buffer yet
- * @event: used for a copy only; must stay until weir_share_wait() has returned
+ * @event: used for a copy only; must stay until weir_share_wait() has returned, but for WEIR_E_TIMEOUT
  *
  * The table comes first, then the cache and its tier, from which the line moves to the buffer, dirty or not;
  * then storage, from which it is being read on return. So what is in the buffer counts only after
@@ -275,6 +275,15 @@ WEIR_FN weir_status weir_share_test(WEIR_GLOBAL struct weir_array *array, struct
 	return weir_share_try_wait(weir_active(), 1, array, shared, WEIR_FOREVER);
 }
 
+/* weir_share_over() of a hold; of a copy not before nobody writes to its event any more. */
+WEIR_FN weir_status weir_shared_over(struct weir_shared shared, WEIR_GLOBAL struct weir_disk *disk,
+				     u64 deadline, u32 iteration)
+{
+	if (shared.kind != WEIR_SHARED_COPY || weir_disk_over(disk) != WEIR_OK)
+		return weir_share_over(disk, deadline, iteration);
+	return weir_expired(deadline, iteration) ? WEIR_E_TIMEOUT : WEIR_E_LOCKED;
+}
+
 /**
  * weir_share_wait() - wait until the buffer is filled
  * @array: the array
@@ -297,7 +306,7 @@ WEIR_FN weir_status weir_share_wait(WEIR_GLOBAL struct weir_array *array, struct
 		found = weir_share_try_wait(wave, status == WEIR_E_LOCKED, array, shared, deadline);
 		status = status == WEIR_E_LOCKED ? found : status;
 		if (status == WEIR_E_LOCKED)
-			status = weir_share_over(disk, deadline, iteration);
+			status = weir_shared_over(shared, disk, deadline, iteration);
 		weir_wait_help(wave, status == WEIR_E_LOCKED, disk, iteration, iteration);
 	}
 	return status;

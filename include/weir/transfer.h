@@ -41,7 +41,7 @@ enum {
  * @line: of the array that is given to each call
  * @state: WEIR_TRANSFER_..., what is left
  * @status: how it ended
- * @brought: how often this lane found the line absent
+ * @brought: how often this lane found the line absent; of one that writes, how often it tried
  * @commands: that this lane started for it
  */
 struct weir_transfer {
@@ -189,7 +189,8 @@ WEIR_FN void weir_transfer_write_step(u64 wave, u32 writes, WEIR_GLOBAL struct w
 	access.buffer = writes ? transfer->buffer : 0;
 	access.value.low = 0;
 	access.value.high = 0;
-	status = weir_lines_access_within(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access, 1)
+	status = weir_lines_access_within(wave, lines, &array->extent, line, WEIR_ACCESS_WRITE, access,
+					  writes ? transfer->brought++ : 0, 1)
 			 .status;
 	weir_reconverge();
 	if (WEIR_SHARE_KNOWN) { /* in a shared buffer it takes what it takes until that is free */
@@ -218,12 +219,14 @@ WEIR_FN void weir_transfer_write_step(u64 wave, u32 writes, WEIR_GLOBAL struct w
 WEIR_FN void weir_transfer_sent_step(u64 wave, u32 sent, WEIR_GLOBAL struct weir_array *array,
 				     WEIR_GLOBAL struct weir_transfer *transfer)
 {
-	struct weir_disks disks = weir_array_disks(array);
 	u64 word;
 
 	if (weir_ballot(wave, sent) == 0)
 		return;
-	word = sent ? weir_event_poll(disks, &transfer->event) : 0;
+	/* of a stripe's storages the one that has the line: if that is dead, nobody answers */
+	word = sent ? weir_event_poll(weir_disks_one(weir_extent_disk(&array->extent, transfer->line)),
+				      &transfer->event)
+		    : 0;
 	word = weir_event_retry(wave, &transfer->event, word, WEIR_FOREVER);
 	if (sent && word)
 		weir_transfer_end(transfer, weir_event_status(word));
@@ -244,6 +247,20 @@ WEIR_FN void weir_transfer_step(u64 wave, u32 some, WEIR_GLOBAL struct weir_arra
 	    weir_disk_dead(weir_extent_disk(&array->extent, line)) != WEIR_OK)
 		weir_transfer_refuse(array, transfer, weir_disk_dead(weir_extent_disk(&array->extent, line)));
 	weir_reconverge();
+}
+
+/* Whom a lane helps that waits for a transfer: the line's storage, or whose line is to make room for it. */
+WEIR_FN WEIR_GLOBAL struct weir_disk *weir_transfer_disk(WEIR_GLOBAL struct weir_array *array, u32 waits,
+							 WEIR_GLOBAL struct weir_transfer *transfer,
+							 u32 iteration)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	WEIR_GLOBAL struct weir_disk *disk = weir_disks_pick(weir_array_disks(array), iteration);
+
+	if (!waits || transfer->state != WEIR_TRANSFER_WRITE || !(weir_popcount(iteration) & 1))
+		return disk;
+	return weir_set_disk(lines, weir_lines_index(lines, array->extent.key_base + transfer->line),
+			     iteration, disk);
 }
 
 /* Does this transfer still have to try something itself, rather than wait for a command? */
@@ -335,7 +352,7 @@ WEIR_FN u32 weir_transfer_test(WEIR_GLOBAL struct weir_array *array,
 	weir_transfer_step(wave, 1, array, transfer, 1);
 	needy = weir_ballot(wave, transfer->state != WEIR_TRANSFER_DONE);
 	if (needy)
-		(void)weir_disk_help(wave, needy, weir_disks_pick(weir_array_disks(array), iteration),
+		(void)weir_disk_help(wave, needy, weir_transfer_disk(array, 1, transfer, iteration),
 				     iteration);
 	weir_reconverge();
 	return transfer->state == WEIR_TRANSFER_DONE;
@@ -369,7 +386,9 @@ WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array,
 			status = status == WEIR_OK ? (u32)WEIR_E_TIMEOUT : status;
 			at = count;
 		}
-		weir_wait_help(wave, at < count, weir_disks_pick(disks, iteration), iteration, iteration);
+		weir_wait_help(wave, at < count,
+			       weir_transfer_disk(array, at < count, transfers + at, iteration), iteration,
+			       iteration);
 	}
 	return status;
 }

@@ -66,9 +66,16 @@ struct scenario {
 	bool tiny;
 };
 
-enum { SCENARIO_COUNT = 153 };
+enum { SCENARIO_COUNT = 159 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
+
+/* What sets begin with in which lines of two storages meet (scenarios_two.c). */
+void two_of_theirs(void);
+void two_stuck_fetch(void);
+void two_stuck_write_back(void);
+void two_stuck_partner(void);
+void two_unwritable(void);
 
 const struct scenario *scenario_find(const char *name);
 /** scenario_begin() - lay everything out as run.random says. Return: the kernel's argument. */

@@ -12,6 +12,9 @@ enum { SCENARIO_BLOCK_BYTES = 512, SCENARIO_BLOCK_WORDS = 64, SCENARIO_BLOCKS = 
 /* What a write that must fail ends with, and how often that happens at most. */
 enum { SCENARIO_WRITE_FAULT = 0x280, SCENARIO_WRITE_FAULTS = 5 };
 
+/* The partner's block whose commands never end, where some do not. */
+enum { SCENARIO_STUCK_LBA = 3 };
+
 /* Modes of the kernel that puts. */
 enum {
 	SCENARIO_FLUSHES = 1,    /* lanes flush what they put, now and then, and look for it on storage */

@@ -14,13 +14,6 @@
 #include <weir/core/cache/fetch.h>
 #include <weir/core/queue/copy.h>
 
-enum {
-	/* Iterations after which a lane does not trust in the write-back that somebody began in its set. */
-	WEIR_WRITING_ITERATIONS = 64,
-	/* Iterations between two looks at whether dead storages keep all lines of a set. */
-	WEIR_LOST_ITERATIONS = 64,
-};
-
 /* More iterations than any wait has: its deadline ends it. */
 #define WEIR_LINES_FOREVER ((u32)~0u)
 
@@ -105,6 +98,7 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave,
  * @line: line of @extent, below extent->lines
  * @kind: WEIR_ACCESS_..., a constant, the same in all lanes
  * @access: what exactly
+ * @begun: how many iterations of this access were made by calls before
  * @iterations: after so many the lane gives up, with WEIR_E_LOCKED; WEIR_LINES_FOREVER: only at the storage's
  * timeout
  *
@@ -117,7 +111,7 @@ WEIR_FN struct weir_fetch weir_fetch_read(struct weir_fetch fetch, u64 wave,
  */
 WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 	u64 wave, WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL struct weir_extent *extent, u64 line,
-	u32 kind, struct weir_access access, u32 iterations)
+	u32 kind, struct weir_access access, u32 begun, u32 iterations)
 {
 	u64 key = extent->key_base + line;
 	u64 index = weir_lines_index(lines, key);
@@ -142,12 +136,13 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 		fetch = weir_fetch_fail(fetch, WEIR_E_POLICY);
 	WEIR_WAIT_LOOP(wave, !fetch.done || fetch.writing, iteration) {
 		u32 may_write = fetch.writing ? 0
-					      : 1 | (u32)(iteration % WEIR_WRITING_ITERATIONS ==
+					      : 1 | (u32)((begun + iteration) % WEIR_WRITING_ITERATIONS ==
 							  WEIR_WRITING_ITERATIONS - 1)
 								<< 1;
 		u32 whole = kind == WEIR_ACCESS_WRITE && access.offset == 0;
 		WEIR_GLOBAL struct weir_disk *helped;
 		struct weir_reservation reservation;
+		weir_status over = WEIR_OK;
 
 		fetch.absent = 0;
 		fetch.reserves = 0;
@@ -175,12 +170,14 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 		else if (kind != WEIR_ACCESS_LOAD)
 			fetch = weir_fetch_write(kind, fetch, wave, lines, index, key, access);
 		fetch = weir_fetch_send(fetch, wave, lines, extent, key, index);
-		if (!fetch.done && weir_disk_dead(disk) != WEIR_OK)
-			fetch = weir_fetch_give_up(fetch, lines, index, weir_disk_dead(disk));
-		else if (!fetch.done && fetch.absent &&
-			 iteration % WEIR_LOST_ITERATIONS == WEIR_LOST_ITERATIONS - 1 &&
-			 weir_set_lost(lines, index, key) != WEIR_OK)
-			fetch = weir_fetch_give_up(fetch, lines, index, weir_set_lost(lines, index, key));
+		if (!fetch.done)
+			over = weir_disk_dead(disk);
+		/* one look: another may find it otherwise */
+		if (!fetch.done && over == WEIR_OK && fetch.absent &&
+		    (begun + iteration) % WEIR_LOST_ITERATIONS == WEIR_LOST_ITERATIONS - 1)
+			over = weir_set_lost(lines, index, key);
+		if (over != WEIR_OK)
+			fetch = weir_fetch_give_up(fetch, lines, index, over);
 		else if (!fetch.done && weir_expired(deadline, iteration))
 			fetch = weir_fetch_give_up(fetch, lines, index, WEIR_E_TIMEOUT);
 		else if (iterations != WEIR_LINES_FOREVER && !fetch.done &&
@@ -201,7 +198,7 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access(u64 wave, WEIR_GLO
 							      WEIR_GLOBAL struct weir_extent *extent,
 							      u64 line, u32 kind, struct weir_access access)
 {
-	return weir_lines_access_within(wave, lines, extent, line, kind, access, WEIR_LINES_FOREVER);
+	return weir_lines_access_within(wave, lines, extent, line, kind, access, 0, WEIR_LINES_FOREVER);
 }
 
 /**

@@ -21,6 +21,10 @@ enum {
 	 * whatever lines are claimed, so waiting is safe; only for ever it must not be.
 	 */
 	WEIR_UNSENT_ITERATIONS = 8,
+	/* Iterations after which a lane does not trust in the write-back that somebody began in its set. */
+	WEIR_WRITING_ITERATIONS = 64,
+	/* Iterations between two looks at whether dead storages keep all lines of a set. */
+	WEIR_LOST_ITERATIONS = 64,
 };
 
 /**

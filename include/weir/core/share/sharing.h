@@ -235,6 +235,7 @@ WEIR_FN void weir_line_unreserve(WEIR_GLOBAL struct weir_lines *lines, u64 index
  * @extent: whose line
  * @line: line of @extent
  * @position: of the entry
+ * @writing: as of weir_set_try_reserve(), without WEIR_RESERVE_WHOLE
  *
  * One iteration: nothing, or the line is in the cache, dirty, and the entry is gone. Where every line
  * of the set is dirty, it begins the write-back of one; the next iterations will find it clean.
@@ -243,7 +244,8 @@ WEIR_FN void weir_line_unreserve(WEIR_GLOBAL struct weir_lines *lines, u64 index
  * set's lines cannot be written.
  */
 WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL struct weir_lines *lines,
-					     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 position)
+					     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 position,
+					     u32 writing)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
 	WEIR_GLOBAL weir_shared_u64 *entry = weir_share_word(share, position);
@@ -256,7 +258,7 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 
 	if (locked && weir_share_refs(seen) == 1)
 		reservation = weir_set_reserve_locked(lines, index, weir_lines_policy(lines, index), key,
-						      1 | WEIR_RESERVE_WHOLE);
+						      writing | WEIR_RESERVE_WHOLE);
 	weir_reconverge();
 	weir_tier_move(wave, lines, index, reservation.way, reservation.down, reservation.up);
 	mine = reservation.way != WEIR_WAYS;
@@ -319,27 +321,36 @@ WEIR_FN weir_status weir_share_over(WEIR_GLOBAL struct weir_disk *disk, u64 dead
 WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir_lines *lines,
 				     WEIR_GLOBAL struct weir_extent *extent, u64 line, u64 position)
 {
-	u64 index = weir_lines_index(lines, extent->key_base + line);
+	u64 key = extent->key_base + line, index = weir_lines_index(lines, key);
 	WEIR_GLOBAL struct weir_disk *disk = weir_extent_disk(extent, line);
 	u64 deadline = weir_deadline(disk, 0);
 	weir_status status = WEIR_OK, moved;
 
 	WEIR_WAIT_LOOP(wave, held, iteration) {
-		u32 left = WEIR_LEAVE_RETRY;
+		u32 left = WEIR_LEAVE_RETRY,
+		    late = iteration % WEIR_WRITING_ITERATIONS == WEIR_WRITING_ITERATIONS - 1;
+		WEIR_GLOBAL struct weir_disk *helped = disk;
 
 		if (held)
 			left = weir_share_try_leave(weir_lines_share(lines), position);
 		weir_reconverge();
 		moved = weir_share_try_propagate(wave, left == WEIR_LEAVE_CHANGED, lines, extent, line,
-						 position);
+						 position, 1 | late << 1);
 		if (left == WEIR_LEAVE_LEFT || left == WEIR_LEAVE_LAST)
 			moved = WEIR_OK;
 		if (held && moved == WEIR_E_LOCKED)
 			moved = weir_share_over(disk, deadline, iteration);
+		if (left == WEIR_LEAVE_CHANGED && moved == WEIR_E_LOCKED && late) {
+			weir_status lost = weir_set_lost(lines, index, key);
+
+			moved = lost != WEIR_OK ? lost : moved;
+		}
 		status = held && moved != WEIR_E_LOCKED ? moved : status;
 		held = held && moved == WEIR_E_LOCKED;
-		weir_wait_help(wave, held, weir_set_disk(lines, index, iteration, disk), iteration,
-			       iteration);
+		/* its buffer may still be being filled, or wait for room in its set */
+		if (weir_popcount(iteration) & 1)
+			helped = weir_set_disk(lines, index, iteration, disk);
+		weir_wait_help(wave, held, helped, iteration, iteration);
 	}
 	return status;
 }
