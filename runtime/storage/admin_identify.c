@@ -11,11 +11,10 @@
 #include <nvme/types.h>
 
 #include "../backend/error.h"
+#include "../transport/identify_pages.h"
 
 enum {
 	MOST_SHUTDOWN_MS = 60000,
-	DESCRIPTOR_HEADER = 4,
-	DESCRIPTOR_COMMAND_SET = 4, /* NIDT of the Command Set Identifier */
 	NSATTR_WRITE_PROTECTED = 1,
 	OACS_DOORBELL_BUFFER_CONFIG = 1 << 8,
 	NSIDS_TEXT = 80,
@@ -161,23 +160,13 @@ static int choose_namespace(struct weir_admin *admin, uint32_t nsid, bool writes
 			 there);
 }
 
-/* The Command Set Identifier in a list of descriptors (Base 2.0, figure 277); 0, the NVM command set, if
- * there is none. */
-static unsigned command_set(const uint8_t *list)
-{
-	for (unsigned at = 0; at + DESCRIPTOR_HEADER < NVME_PAGE_BYTES && list[at + 1];
-	     at += DESCRIPTOR_HEADER + list[at + 1])
-		if (list[at] == DESCRIPTOR_COMMAND_SET)
-			return list[at + DESCRIPTOR_HEADER];
-	return 0;
-}
-
 /*
  * A namespace that is written in zones, or that has keys and no blocks, is none that lanes write anywhere. A
  * controller that does not know the question has no such namespace.
  */
 static int check_command_set(struct weir_admin *admin, const struct weir_namespace *space)
 {
+	const uint8_t *there;
 	unsigned set;
 
 	if (!admin->command_sets)
@@ -185,7 +174,8 @@ static int check_command_set(struct weir_admin *admin, const struct weir_namespa
 	if (identify(admin, NVME_CNS_DESCRIPTORS, space->nsid,
 		     "Identify Namespace Identification Descriptor list"))
 		return admin->silent ? -EIO : 0;
-	set = command_set(data_page(admin));
+	there = weir_page_descriptor(data_page(admin), WEIR_PAGE_COMMAND_SET, 1);
+	set = there ? *there : NVME_CSI_NVM;
 	if (set == NVME_CSI_ZNS)
 		return weir_fail(ENOTSUP,
 				 "namespace %u of controller \"%s\" is zoned: its blocks are written in "

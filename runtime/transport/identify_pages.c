@@ -122,6 +122,17 @@ void weir_page_descriptors(const u8 *uuid, u8 *page)
 	memcpy(page + sizeof(struct nvme_ns_id_desc), uuid, WEIR_PAGE_UUID_BYTES);
 }
 
+const u8 *weir_page_descriptor(const u8 *page, u8 type, u8 bytes)
+{
+	const size_t head = sizeof(struct nvme_ns_id_desc);
+
+	for (size_t at = 0; at + head + bytes <= NVME_IDENTIFY_BYTES && page[at + 1];
+	     at += head + page[at + 1])
+		if (page[at] == type && page[at + 1] == bytes)
+			return page + at + head;
+	return NULL;
+}
+
 static void fill_units(u8 *field, u64 bytes)
 {
 	u64 units = htole64((bytes + 511999) / 512000); /* thousands of 512 bytes, rounded up */

@@ -13,6 +13,8 @@
 enum {
 	WEIR_PAGE_AERS = 4,          /* Asynchronous Event Requests kept at a time */
 	WEIR_PAGE_VERSION = 0x10400, /* of the NVMe Base specification */
+	WEIR_PAGE_UUID = 3,          /* NIDT, of descriptors */
+	WEIR_PAGE_COMMAND_SET = 4,
 	WEIR_PAGE_UUID_BYTES = 16,
 	WEIR_PAGE_HEALTH_BYTES = 512,
 	WEIR_PAGE_NAMESPACES = 64, /* most that a controller reached over a network says it may have */
@@ -55,6 +57,11 @@ void weir_page_namespace(const struct weir_medium *medium, const uint8_t *uuid, 
  * weir_page_descriptors() - Namespace Identification Descriptors: a UUID; @page: NVME_IDENTIFY_BYTES zeros
  */
 void weir_page_descriptors(const uint8_t *uuid, uint8_t *page);
+/**
+ * weir_page_descriptor() - in whatever controller's list of descriptors (Base 2.0, figure 277): the value of
+ * @type, of @bytes; NULL: it has none
+ */
+const uint8_t *weir_page_descriptor(const uint8_t *page, uint8_t type, uint8_t bytes);
 /** weir_page_health() - SMART / Health Information; @page: WEIR_PAGE_HEALTH_BYTES */
 void weir_page_health(const struct weir_virtual_stats *stats, uint8_t *page);
 /** weir_page_firmware() - Firmware Slot Information; @page: zeros */

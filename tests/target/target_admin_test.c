@@ -10,7 +10,7 @@
 #include "target_host.h"
 #include "target/parts.h"
 
-enum { LOG_FIRMWARE = 3, LOG_LENGTH = 512, PAGE = 4096, MDTS = 77 };
+enum { LOG_FIRMWARE = 3, LOG_LENGTH = 512, PAGE = 4096, MDTS = 77, NGUID = 104, UUID_BYTES = 16 };
 
 static struct weir_target *target;
 static struct host admin, queue;
@@ -38,12 +38,17 @@ static void end(void)
 	weir_target_destroy(target);
 }
 
+static u32 identify_what(u32 cns, u32 nsid)
+{
+	struct nvme_sqe sqe = host_command(&admin, NVME_ADMIN_IDENTIFY, nsid);
+
+	sqe.cdw10 = cns;
+	return host_take(&admin, sqe, PAGE);
+}
+
 static u32 identify(void)
 {
-	struct nvme_sqe sqe = host_command(&admin, NVME_ADMIN_IDENTIFY, 0);
-
-	sqe.cdw10 = NVME_CNS_CONTROLLER;
-	return host_take(&admin, sqe, PAGE);
+	return identify_what(NVME_CNS_CONTROLLER, 0);
 }
 
 /* @bytes of a log from byte @offset on. */
@@ -112,10 +117,33 @@ static void test_transfers_that_all_namespaces_take(void **state)
 	}
 }
 
+/* The list of descriptors has the identifier that Identify Namespace has, and each namespace another one. */
+static void test_identifiers(void **state)
+{
+	u8 nguid[2][UUID_BYTES];
+
+	(void)state;
+	serve("virt:1M", "virt:1M");
+	(void)host_admin(&admin, target, 0);
+	for (u32 i = 0; i < 2; i++) {
+		assert_int_equal(identify_what(NVME_CNS_NAMESPACE, i + 1), 0);
+		memcpy(nguid[i], admin.data + NGUID, UUID_BYTES);
+		assert_int_equal(identify_what(NVME_CNS_DESCRIPTORS, i + 1), 0);
+		assert_memory_equal(admin.data, "\3\x10\0\0", 4); /* a UUID */
+		assert_memory_equal(admin.data + 4, nguid[i], UUID_BYTES);
+		assert_memory_equal(admin.data + 4 + UUID_BYTES, "\0\0\0\0", 4);
+	}
+	assert_memory_not_equal(nguid[0], nguid[1], UUID_BYTES);
+	assert_int_equal(identify_what(NVME_CNS_DESCRIPTORS, 3),
+			 NVME_STATUS_INVALID_NAMESPACE | NVME_STATUS_DNR);
+	end();
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_logs_by_offset),
+		cmocka_unit_test(test_identifiers),
 		cmocka_unit_test(test_transfers_that_all_namespaces_take),
 	};
 

@@ -391,15 +391,25 @@ static int admin_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, void *da
 	return error;
 }
 
+/* Each identifier that the namespace had it still has. */
+static bool is_another(const struct nvmf_controller *before, const struct nvmf_controller *now)
+{
+	static const u8 none[NVMF_ID_BYTES];
+
+	for (unsigned i = 0; i < NVMF_IDS; i++)
+		if (memcmp(before->ids[i], none, sizeof(none)) != 0 &&
+		    memcmp(before->ids[i], now->ids[i], sizeof(none)) != 0)
+			return true;
+	return false;
+}
+
 /* The same disk, and none of it is missing. */
 static int compare_namespaces(const struct nvmf *nvmf, const struct nvmf_controller *before)
 {
-	static const u8 none[sizeof(before->nguid)];
 	const struct nvmf_controller *now = &nvmf->controller;
 	char where[WEIR_ADDRESS_BYTES + 16];
 
-	if (memcmp(before->nguid, none, sizeof(none)) != 0 &&
-	    memcmp(before->nguid, now->nguid, sizeof(none)) != 0)
+	if (is_another(before, now))
 		return weir_fail(
 			EXDEV,
 			"storage \"%s\": namespace %u at %s is another one than before; paths lead to "
@@ -423,8 +433,10 @@ int nvmf_check_namespace(struct nvmf *nvmf)
 	u8 data[NVME_IDENTIFY_BYTES];
 	struct iovec segment = { data, sizeof(data) };
 	struct nvmf_request answer = { .sqe = sqe, .segments = &segment, .segment_count = 1 };
-	int error = before.nsid ? admin_command(nvmf, &sqe, data, "Identify Namespace") : 0;
+	int error = before.nsid ? nvmf_ask_uuid(nvmf, before.nsid) : 0;
 
+	if (!error && before.nsid)
+		error = admin_command(nvmf, &sqe, data, "Identify Namespace");
 	if (error == -ENODEV)
 		error = weir_fail(
 			ENODEV,

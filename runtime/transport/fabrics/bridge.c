@@ -10,16 +10,21 @@
 #include <string.h>
 
 #include "../../backend/error.h"
+#include "../identify_pages.h"
 #include "paths.h"
 
 enum {
 	HOST_BEHAVIOR_BYTES = 512,
 	FLUSH_MS = 10000,
+	IDENTIFY_MS = 5000,
+	VERSION_OF_DESCRIPTORS = 0x10300, /* as of which every controller knows the list */
 	OACS_BYTE = 257, /* Identify Controller: OACS 15:8, of which bit 0 is Doorbell Buffer Config */
 	OACS_DOORBELLS = 1,
 	MDTS_BYTE = 77,
 	OAES_BYTE = 92,
 	NGUID_BYTE = 104,
+	EUI64_BYTE = 120,
+	EUI64_BYTES = 8,
 	FLBAS_BYTE = 26,
 	NLBAF_BYTE = 25,
 	LBAF_BYTE = 128,
@@ -194,11 +199,40 @@ static void forward(struct nvmf_queue *admin, const struct nvme_sqe *sqe)
 	nvmf_carry(admin, request);
 }
 
+static bool is_identify(const struct nvme_sqe *sqe, u32 cns)
+{
+	return (sqe->cdw0 & 0xff) == NVME_ADMIN_IDENTIFY && (sqe->cdw10 & 0xff) == cns;
+}
+
+int nvmf_ask_uuid(struct nvmf *nvmf, u32 nsid)
+{
+	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_IDENTIFY,
+				      .nsid = nsid,
+				      .cdw10 = NVME_CNS_DESCRIPTORS };
+	u8 list[NVME_IDENTIFY_BYTES];
+	const u8 *uuid = NULL;
+	struct nvme_cqe cqe;
+	int error;
+
+	memset(nvmf->uuid, 0, sizeof(nvmf->uuid));
+	if (nvmf->controller.vs < VERSION_OF_DESCRIPTORS)
+		return 0;
+	error = nvmf_command(&nvmf->queues[0], &sqe, list, sizeof(list), NVMF_TO_HOST,
+			     "Identify Namespace Identification Descriptor list", &cqe, IDENTIFY_MS);
+	if (!error && !(cqe.dw3 >> 17))
+		uuid = weir_page_descriptor(list, WEIR_PAGE_UUID, sizeof(nvmf->uuid));
+	if (uuid)
+		memcpy(nvmf->uuid, uuid, sizeof(nvmf->uuid));
+	return error;
+}
+
 void nvmf_bridge_begin(struct nvmf_queue *admin, const struct nvme_sqe *sqe)
 {
 	struct nvmf *nvmf = admin->nvmf;
 	u32 status;
 
+	if (is_identify(sqe, NVME_CNS_NAMESPACE))
+		(void)nvmf_ask_uuid(nvmf, sqe->nsid); /* a failure loses the connection */
 	switch (sqe->cdw0 & 0xff) {
 	case NVME_ADMIN_CREATE_CQ: status = create_cq(nvmf, sqe); break;
 	case NVME_ADMIN_CREATE_SQ: status = create_sq(nvmf, sqe); break;
@@ -253,7 +287,9 @@ static void note_namespace(struct nvmf *nvmf, u32 nsid, const u8 *identify)
 	u32 log2 = identify[LBAF_BYTE + 4 * format + 2];
 
 	memcpy(&nvmf->controller.blocks, identify, sizeof(nvmf->controller.blocks));
-	memcpy(nvmf->controller.nguid, identify + NGUID_BYTE, sizeof(nvmf->controller.nguid));
+	memcpy(nvmf->controller.ids[NVMF_NGUID], identify + NGUID_BYTE, NVMF_ID_BYTES);
+	memcpy(nvmf->controller.ids[NVMF_EUI64], identify + EUI64_BYTE, EUI64_BYTES);
+	memcpy(nvmf->controller.ids[NVMF_UUID], nvmf->uuid, NVMF_ID_BYTES);
 	store_relaxed_u32(&nvmf->registers.nsid, nsid); /* relaxed: paths read it some time later */
 	nvmf->controller.nsid = nsid;
 	nvmf->controller.block_log2 = log2 < 16 ? log2 : 0;
@@ -265,11 +301,11 @@ void nvmf_bridge_end(struct nvmf_queue *admin, struct nvmf_request *request)
 	const struct nvme_sqe *sqe = &request->sqe;
 	u8 *data = request->segment_count == 1 ? request->segments[0].iov_base : NULL;
 
-	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_IDENTIFY && data && (sqe->cdw10 & 0xff) == NVME_CNS_CONTROLLER) {
+	if (is_identify(sqe, NVME_CNS_CONTROLLER) && data) {
 		nvmf_note_controller(nvmf, data);
 		nvmf->events_due = true;
 	}
-	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_IDENTIFY && data && (sqe->cdw10 & 0xff) == NVME_CNS_NAMESPACE)
+	if (is_identify(sqe, NVME_CNS_NAMESPACE) && data)
 		note_namespace(nvmf, sqe->nsid, data);
 	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_SET_FEATURES &&
 	    (sqe->cdw10 & 0xff) == NVME_FEATURE_NUMBER_OF_QUEUES)

@@ -144,7 +144,7 @@ static int check_disk(struct nvmf_path *path, const struct nvmf_controller *used
 	there->nsid = used->nsid;
 	there->blocks = used->blocks;
 	there->block_log2 = used->block_log2;
-	memcpy(there->nguid, used->nguid, sizeof(used->nguid));
+	memcpy(there->ids, used->ids, sizeof(used->ids));
 	error = nvmf_check_namespace(path->probe);
 	there->nsid = 0; /* a change of it is the storage's to notice */
 	return error ? error : nvmf_check_transfer(path->nvmf, used->mdts, there->mdts);

@@ -51,6 +51,9 @@ enum nvmf_state {
 	NVMF_SENT, /* in line to be sent, or with the controller */
 };
 
+/* What tells namespaces apart. */
+enum { NVMF_NGUID, NVMF_EUI64, NVMF_UUID, NVMF_IDS, NVMF_ID_BYTES = 16 };
+
 /* What is known of a path: an ANA state, or one of these. */
 enum { NVMF_PATH_UNKNOWN = 0, NVMF_PATH_LOST = WEIR_NETWORK_PATH_LOST };
 
@@ -292,7 +295,7 @@ struct nvmf_controller {
 	u32 nsid;
 	u64 blocks;
 	u32 block_log2;
-	u8 nguid[24]; /* EUI64 behind it, as Identify Namespace has them */
+	u8 ids[NVMF_IDS][NVMF_ID_BYTES]; /* zeros: it has none, or the controller does not say */
 };
 
 struct nvmf {
@@ -310,6 +313,7 @@ struct nvmf {
 	struct nvmf_registers registers;
 	struct nvmf_counters counters;
 	struct nvmf_controller controller;
+	u8 uuid[NVMF_ID_BYTES]; /* of the namespace that is identified next */
 	const struct nvmf_wire *wire;
 	struct nvmf_rdma_memory *memory; /* of the device of RDMA that connections are by */
 	unsigned host;                   /* of keys.hosts: which one the association is with */
@@ -545,10 +549,6 @@ void nvmf_dissociate(struct nvmf *nvmf);
 int nvmf_associate_again(struct nvmf *nvmf);
 /** nvmf_property_get() - a property; 0 or a negative errno with a sentence */
 int nvmf_property_get(struct nvmf *nvmf, u32 offset, bool wide, u64 *value);
-/** nvmf_check_namespace() - is it still what lanes know? 0, or a negative errno with a sentence */
-int nvmf_check_namespace(struct nvmf *nvmf);
-/** nvmf_check_transfer() - commands made for MDTS @mdts are not too long for @there; 0, or likewise */
-int nvmf_check_transfer(const struct nvmf *nvmf, u8 mdts, u8 there);
 /** nvmf_hold_until() - what is held is sent again at @ns, and nothing new before it is answered */
 void nvmf_hold_until(struct nvmf *nvmf, u64 ns);
 /** nvmf_send_again() - what is held, by any path that has room */

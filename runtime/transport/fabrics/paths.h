@@ -124,4 +124,14 @@ bool nvmf_takes_commands(struct nvmf_queue *queue);
 /** nvmf_carry() - send @request by @carrier, and count it */
 void nvmf_carry(struct nvmf_queue *carrier, struct nvmf_request *request);
 
+/**
+ * nvmf_ask_uuid() - the UUID that namespace @nsid has, before it is identified; a controller that does not
+ * know the question leaves it without. 0, or a negative errno: the connection is lost
+ */
+int nvmf_ask_uuid(struct nvmf *nvmf, u32 nsid);
+/** nvmf_check_namespace() - is it still what lanes know? 0, or a negative errno with a sentence */
+int nvmf_check_namespace(struct nvmf *nvmf);
+/** nvmf_check_transfer() - commands made for MDTS @mdts are not too long for @there; 0, or likewise */
+int nvmf_check_transfer(const struct nvmf *nvmf, u8 mdts, u8 there);
+
 #endif

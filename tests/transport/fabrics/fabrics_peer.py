@@ -370,6 +370,9 @@ class Connection:
             out[104:120] = bytes([args.nguid]) * 16
             out[120:128] = bytes([args.eui]) * 8
             out[128 + 2] = args.block.bit_length() - 1
+        elif cns == 3 and args.uuid:  # behind a descriptor of another type
+            out[0:5] = bytes([4, 1, 0, 0, 0])
+            out[5:25] = bytes([3, 16, 0, 0]) + bytes([args.uuid]) * 16
         return bytes(out)
 
     def discovery_log(self, at, n):
@@ -391,6 +394,8 @@ class Connection:
         if opcode == 2 and sqe[40] == 0x70:
             data = self.discovery_log(struct.unpack_from("<Q", sqe, 48)[0], struct.unpack_from("<I", sqe, 32)[0])
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, len(data), 0), data) + self.response(cid)
+        if opcode == 6 and sqe[40] == 3 and not peer.args.descriptors:
+            return self.response(cid, 0x4002)
         if opcode == 6:
             data = self.identify(sqe[40], struct.unpack_from("<I", sqe, 4)[0])
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, 4096, 0), data) + self.response(cid)
@@ -473,6 +478,8 @@ def main():
     parser.add_argument("--block", type=int, default=512)
     parser.add_argument("--nguid", type=int, default=0)
     parser.add_argument("--eui", type=int, default=0)
+    parser.add_argument("--uuid", type=int, default=0)
+    parser.add_argument("--descriptors", type=int, default=1)
     parser.add_argument("--protected", type=int, default=0)
     parser.add_argument("--nqn", default="nqn.2026-11.test:peer")
     parser.add_argument("--host", default="")

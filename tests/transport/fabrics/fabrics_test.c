@@ -371,7 +371,11 @@ static void a_smaller_namespace_is_not_gone_on_with(void **state)
 /* Of the same size, and another one all the same. */
 static void another_namespace_is_not_gone_on_with(void **state)
 {
-	static const char *const pairs[][2] = { { "--nguid 1", "--nguid 2" }, { "--eui 1", "--eui 2" } };
+	static const char *const pairs[][2] = { { "--nguid 1", "--nguid 2" },
+						{ "--eui 1", "--eui 2" },
+						{ "--uuid 1", "--uuid 2" },
+						{ "--nguid 1 --uuid 1", "--nguid 1 --uuid 2" },
+						{ "--uuid 1", "--uuid 1 --descriptors 0" } };
 	struct weir_storage *storage;
 	struct peer first;
 
@@ -384,6 +388,28 @@ static void another_namespace_is_not_gone_on_with(void **state)
 		assert_true(peer_start_at(&peer, first.port, pairs[i][1]));
 		assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
 		(void)weir_storage_close(storage);
+		peer_end(&peer);
+	}
+}
+
+/* By all that was known of it; what its controller says besides now makes it no other one. */
+static void the_same_namespace_is_gone_on_with(void **state)
+{
+	static const char *const pairs[][2] = { { "--uuid 1", "--uuid 1" },
+						{ "--descriptors 0", "--descriptors 0" },
+						{ "--nguid 1 --descriptors 0", "--nguid 1 --uuid 2" } };
+	struct weir_storage *storage;
+	struct peer first;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		assert_true(peer_start(&peer, pairs[i][0]));
+		must(open_storage("ctrl_loss_s=10", &storage));
+		first = peer;
+		peer_end(&first);
+		assert_true(peer_start_at(&peer, first.port, pairs[i][1]));
+		must(weir_storage_read(storage, 0, found, 4096));
+		must(weir_storage_close(storage));
 		peer_end(&peer);
 	}
 }
@@ -555,6 +581,7 @@ int main(void)
 		cmocka_unit_test(a_restarted_target_is_found_again),
 		cmocka_unit_test(a_smaller_namespace_is_not_gone_on_with),
 		cmocka_unit_test(another_namespace_is_not_gone_on_with),
+		cmocka_unit_test(the_same_namespace_is_gone_on_with),
 		cmocka_unit_test(whatever_cannot_be_opened_says_why),
 		cmocka_unit_test(a_controller_has_its_time_to_start),
 		cmocka_unit_test(addresses_are_read_strictly),
