@@ -12,6 +12,7 @@
 #include "../transport/fabrics/rdma_message.h"
 #include "events.h"
 #include "parts.h"
+#include "shutdown.h"
 
 enum {
 	FLAGS_FUSED = 3u << 8,
@@ -88,7 +89,7 @@ void target_commands_cancel(struct connection *connection)
 {
 	const struct target_controller *controller = connection->controller;
 
-	if (!controller || !controller->subsystem || !connection->qid)
+	if (!controller || !controller->subsystem)
 		return;
 	leave_waiting(connection);
 	for (size_t i = 0; i < target_namespaces(controller->subsystem); i++)
@@ -101,6 +102,8 @@ void target_command_free(struct command *command)
 	struct connection *connection = command->connection;
 
 	target_command_set(command, COMMAND_FREE);
+	if (target_shutdown_has(command))
+		return;
 	command->next = connection->free;
 	connection->free = command;
 }
@@ -238,6 +241,12 @@ static struct target_namespace *space_of(const struct command *command)
 	return target_namespace_of(subsystem, nsid);
 }
 
+static void begin_io(struct command *command)
+{
+	target_shutdown_note(command);
+	(void)target_command_begin(command);
+}
+
 static void run_io(struct command *command)
 {
 	const struct target_controller *controller = command->connection->controller;
@@ -254,7 +263,7 @@ static void run_io(struct command *command)
 	else if (!command->space)
 		target_send_response(command, target_refuse(NVME_STATUS_INVALID_NAMESPACE), 0, false);
 	else
-		(void)target_command_begin(command);
+		begin_io(command);
 }
 
 void target_command_run(struct command *command)
@@ -302,7 +311,9 @@ static void front_complete(struct virtual_request *request, u32 status)
 	struct command *command = weir_virtual_command(request);
 
 	weir_virtual_count(request, status);
-	if (command->connection->state == CONNECTION_DEAD)
+	if (target_shutdown_has(command))
+		target_shutdown_end(command, status);
+	else if (command->connection->state == CONNECTION_DEAD)
 		target_command_free(command);
 	else
 		target_send_response(command, status, 0, !command->from_host && command->data_bytes);

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "parts.h"
+#include "shutdown.h"
 
 enum { GRACE_MS = 1000 };
 
@@ -96,6 +97,12 @@ static bool enlist(struct weir_target *target, struct target_controller *control
 	return room;
 }
 
+static void destroy(struct target_controller *controller)
+{
+	free(controller->shutdown);
+	free(controller);
+}
+
 struct target_controller *target_controller_create(struct connection *connection,
 						   const struct target_subsystem *subsystem,
 						   const struct nvme_fabrics_connect_data *data, u32 kato_ms)
@@ -104,6 +111,7 @@ struct target_controller *target_controller_create(struct connection *connection
 
 	if (!controller)
 		return NULL;
+	controller->shutdown = target_shutdown_new();
 	controller->subsystem = subsystem;
 	controller->listener = connection->listener;
 	controller->kato_ms = kato_ms;
@@ -111,9 +119,9 @@ struct target_controller *target_controller_create(struct connection *connection
 	memcpy(controller->hostid, data->hostid, sizeof(controller->hostid));
 	memcpy(controller->hostnqn, data->hostnqn, strnlen(data->hostnqn, NVME_NQN_LONGEST));
 	atomic_init(&controller->alive_ms, target_now_ms());
-	if (enlist(connection->server->target, controller, connection))
+	if (controller->shutdown && enlist(connection->server->target, controller, connection))
 		return controller;
-	free(controller);
+	destroy(controller);
 	return NULL;
 }
 
@@ -230,7 +238,7 @@ void target_controller_drop(struct connection *connection)
 	last = --controller->references == 0;
 	pthread_mutex_unlock(&target->lock);
 	if (last)
-		free(controller);
+		destroy(controller);
 }
 
 bool target_controller_expired(const struct target_controller *controller, u64 now_ms)

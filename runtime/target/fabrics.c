@@ -7,12 +7,12 @@
 #include <string.h>
 
 #include "parts.h"
+#include "shutdown.h"
 
 enum {
 	SQSIZE_LEAST = 1, /* zero based */
 	CAP_CONTIGUOUS = 1u << 16,
 	CAP_TIMEOUT = 20u << 24, /* 10 s, in units of 500 ms */
-	CSTS_SHUTDOWN_DONE = 2u << 2,
 	CC_ENTRY_SIZES_MASK = 0xffu << 16,
 	CC_CHOICES_MASK = 0x3ff0u,
 };
@@ -162,8 +162,9 @@ static void property_get(struct command *command)
 	end(command, NVME_STATUS_SUCCESS, value);
 }
 
-static void set_cc(struct target_controller *controller, u32 cc)
+static void set_cc(struct connection *connection, u32 cc)
 {
+	struct target_controller *controller = connection->controller;
 	bool enable = cc & NVME_CC_ENABLE, good;
 
 	good = !(cc & CC_CHOICES_MASK) &&
@@ -171,11 +172,11 @@ static void set_cc(struct target_controller *controller, u32 cc)
 		(cc & CC_ENTRY_SIZES_MASK) == (NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16));
 	controller->cc = cc;
 	controller->csts = enable ? (good ? NVME_CSTS_READY : NVME_CSTS_FATAL) : 0;
-	if (cc & NVME_CC_SHUTDOWN_MASK)
-		controller->csts |= CSTS_SHUTDOWN_DONE;
 	/* Relaxed: a host that has its answer to Property Set sees the value it set. */
 	atomic_store_explicit(&controller->ready, enable && good && !(cc & NVME_CC_SHUTDOWN_MASK),
 			      memory_order_relaxed);
+	if (cc & NVME_CC_SHUTDOWN_MASK)
+		target_shutdown_begin(connection);
 }
 
 static void property_set(struct command *command)
@@ -187,7 +188,7 @@ static void property_set(struct command *command)
 		end(command, target_refuse(NVME_STATUS_INVALID_FIELD), 0);
 		return;
 	}
-	set_cc(command->connection->controller, (u32)set.value);
+	set_cc(command->connection, (u32)set.value);
 	end(command, NVME_STATUS_SUCCESS, 0);
 }
 

@@ -118,6 +118,7 @@ struct connection;
  * @reported: events that its host was notified of, and has not asked about
  * @listener: where its admin connection came in, or TARGET_NO_LISTENER
  * @subsystem: NULL: the discovery subsystem
+ * @shutdown: what its end takes
  */
 struct target_controller {
 	struct target_controller *next;
@@ -129,15 +130,14 @@ struct target_controller {
 	atomic_ullong changed;
 	u32 reported;
 	const struct target_subsystem *subsystem;
-	u16 cntlid;
-	u16 listener;
+	u16 cntlid, listener;
 	u8 hostid[16];
 	char hostnqn[NVME_NQN_LONGEST + 1];
-	u32 cc;
-	u32 csts;
+	u32 cc, csts;
 	u32 kato_ms;
 	atomic_uint queues;
 	u32 features[16];
+	struct target_shutdown *shutdown;
 };
 
 enum command_state {

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* target_shutdown_test.c: what a host wrote is durable before its controller says that it is shut down. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "target_host.h"
+#include "target/parts.h"
+
+enum { SHUTDOWN_OCCURRING = 1 << 2, SHUTDOWN_NORMAL = 1 << 14 }; /* of CSTS, CC */
+
+static struct host admin, queue, other;
+
+/* Commands that the namespaces had, a digit for each. */
+static unsigned commands_of(const struct weir_target *of)
+{
+	unsigned commands = 0;
+
+	for (size_t i = 0; i < target_namespaces(of->subsystems); i++) {
+		struct weir_virtual_stats stats;
+
+		weir_virtual_stats(of->subsystems[0].namespaces[i].core, &stats);
+		commands = 10 * commands + (unsigned)stats.commands;
+	}
+	return commands;
+}
+
+static u64 csts_of(struct host *host)
+{
+	u64 csts = 0;
+
+	assert_int_equal(host_property(host, false, NVME_PROPERTY_CSTS, 0, 0, &csts), 0);
+	return csts & ~(u64)NVME_CSTS_READY;
+}
+
+static u64 shut_down(struct host *host)
+{
+	const u64 cc = NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16 | SHUTDOWN_NORMAL;
+
+	assert_int_equal(host_property(host, true, NVME_PROPERTY_CC, 0, cc, NULL), 0);
+	return csts_of(host);
+}
+
+static void write_to(u32 nsid)
+{
+	static const u8 data[4096];
+
+	assert_int_equal(
+		host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, nsid, 0, 4096 / 512), data, 4096, true),
+		0);
+}
+
+/* A target of two namespaces, and a host with an I/O queue. */
+static struct weir_target *serve_two(const char *first, const char *second)
+{
+	const struct weir_target_namespace_options spaces[] = { { .uri = first }, { .uri = second } };
+	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
+								 .namespaces = spaces,
+								 .namespace_count = 2 };
+	struct weir_target_options options = {
+		.size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = 1
+	};
+	struct weir_target *two;
+
+	assert_int_equal(weir_target_create(&options, &two), 0);
+	assert_int_equal(weir_target_start(two), 0);
+	host_queue(&queue, two, host_admin(&admin, two, 0), 1, 0, 0);
+	return two;
+}
+
+static void end_two(struct weir_target *two, unsigned stop_ms)
+{
+	close(queue.socket);
+	close(admin.socket);
+	weir_target_stop(two, stop_ms);
+	weir_target_destroy(two);
+}
+
+/* Each namespace that was written to is flushed before a shutdown is said to be complete. */
+static void a_shutdown_flushes(void **state)
+{
+	struct weir_target *two = serve_two("virt:1M?fault=late:op=flush:us=20000", "virt:1M");
+	u64 csts;
+
+	(void)state;
+	write_to(2);
+	write_to(1);
+	csts = shut_down(&admin);
+	assert_true(csts == SHUTDOWN_OCCURRING || csts == NVME_CSTS_SHUTDOWN_DONE);
+	while (csts == SHUTDOWN_OCCURRING)
+		csts = csts_of(&admin);
+	assert_int_equal(csts, NVME_CSTS_SHUTDOWN_DONE);
+	assert_int_equal(commands_of(two), 22); /* a write and a flush each */
+	assert_int_equal(shut_down(&admin), NVME_CSTS_SHUTDOWN_DONE);
+	assert_int_equal(commands_of(two), 22); /* nothing came in between */
+	end_two(two, 10000);
+}
+
+/* Nothing waits for a flush that does not end but CSTS; others are served, and the target ends. */
+static void a_shutdown_delays_nobody(void **state)
+{
+	struct weir_target *two = serve_two("virt:1M?fault=stuck:op=flush", "virt:1M");
+
+	(void)state;
+	write_to(1);
+	assert_int_equal(shut_down(&admin), SHUTDOWN_OCCURRING);
+	close(queue.socket);
+	host_queue(&queue, two, host_admin(&other, two, 0), 1, 0, 0);
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	assert_int_equal(csts_of(&admin), SHUTDOWN_OCCURRING);
+	assert_int_equal(shut_down(&other), NVME_CSTS_SHUTDOWN_DONE); /* it wrote nothing */
+	assert_int_equal(commands_of(two) % 10, 0);
+	close(other.socket);
+	end_two(two, 100);
+}
+
+static void a_flush_that_fails_is_in_csts(void **state)
+{
+	struct weir_target *two = serve_two("virt:1M?fault=status:op=flush:code=0x280", "virt:1M");
+	u64 csts;
+
+	(void)state;
+	write_to(1);
+	write_to(2);
+	csts = shut_down(&admin);
+	while ((csts & NVME_CSTS_SHUTDOWN_MASK) == SHUTDOWN_OCCURRING)
+		csts = csts_of(&admin);
+	assert_int_equal(csts, NVME_CSTS_SHUTDOWN_DONE | NVME_CSTS_FATAL);
+	assert_int_equal(commands_of(two), 22);
+	end_two(two, 10000);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_shutdown_flushes),
+		cmocka_unit_test(a_shutdown_delays_nobody),
+		cmocka_unit_test(a_flush_that_fails_is_in_csts),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests_name("target_shutdown", tests, NULL, NULL);
+}
