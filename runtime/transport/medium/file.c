@@ -65,14 +65,35 @@ static bool file_submit(struct weir_medium *medium, struct weir_io *io)
 	return true;
 }
 
-static unsigned thread_end(struct file_medium *file, struct file_thread *thread, struct weir_io *io,
-			   int result)
+static unsigned end_one(struct file_medium *file, struct file_thread *thread, struct weir_io *io, int result)
 {
 	if (!file_request_step(file, thread, io, result))
 		return 0;
 	thread->in_flight--; /* before done(), which may submit the next */
 	io->done(io);
 	return 1;
+}
+
+/* A sync has one result for all of its requests. */
+static unsigned sync_end(struct file_medium *file, struct file_thread *thread, struct weir_io *io, int result)
+{
+	unsigned ended = 0;
+
+	thread->syncing = NULL;
+	while (io) {
+		struct weir_io *next = file_request_next(io);
+
+		ended += end_one(file, thread, io, result);
+		io = next;
+	}
+	file_request_sync(thread);
+	return ended;
+}
+
+static unsigned thread_end(struct file_medium *file, struct file_thread *thread, struct weir_io *io,
+			   int result)
+{
+	return io == thread->syncing ? sync_end(file, thread, io, result) : end_one(file, thread, io, result);
 }
 
 /* An entry is given back first: what its result leads to may take it again. */
@@ -119,24 +140,41 @@ static unsigned ring_reap(struct file_medium *file, struct file_thread *thread, 
 	return ended;
 }
 
+/* @io, and of a sync all of its requests. */
+static unsigned abandon(struct file_thread *thread, struct weir_io *io)
+{
+	bool sync = io == thread->syncing;
+	unsigned ended = 0;
+
+	if (sync)
+		thread->syncing = NULL;
+	while (io) {
+		struct weir_io *next = sync ? file_request_next(io) : NULL;
+
+		thread->in_flight--;
+		end_now(io, NVME_STATUS_INTERNAL_ERROR);
+		ended++;
+		io = next;
+	}
+	return ended;
+}
+
 /* The kernel takes no more from this ring: what it has not taken ends here. */
 static unsigned ring_abandon(struct file_thread *thread, struct file_ring *ring, int error)
 {
 	struct io_uring_sq *sq = &ring->uring.sq;
 	unsigned left = io_uring_sq_ready(&ring->uring);
-	unsigned tail = sq->sqe_tail - left;
+	unsigned tail = sq->sqe_tail - left, ended = 0;
 
 	thread->error = error;
 	for (unsigned i = 0; i < left; i++) {
-		struct weir_io *io = file_ring_prepared(ring, i);
-
 		ring->waiting--;
-		thread->in_flight--;
-		end_now(io, NVME_STATUS_INTERNAL_ERROR);
+		ended += abandon(thread, file_ring_prepared(ring, i));
 	}
 	sq->sqe_head = sq->sqe_tail = tail;
 	__atomic_store_n(sq->ktail, tail, __ATOMIC_RELEASE); /* the kernel never looks again */
-	return left;
+	file_request_sync(thread);                           /* whose end is the same, by the next poll */
+	return ended;
 }
 
 static unsigned ring_poll(struct file_medium *file, struct file_thread *thread, struct file_ring *ring)
@@ -338,7 +376,7 @@ static struct file_medium *file_alloc(const struct weir_medium_file_options *opt
 	file->depth = options->depth;
 	file->thread_count = options->threads;
 	file->reason = "";
-	file->target.fds[FILE_BUFFERED] = file->target.fds[FILE_DIRECT] = -1;
+	file->target.fds[FILE_BUFFERED] = file->target.fds[FILE_DIRECT] = file->target.fds[FILE_SYNC] = -1;
 	file->paths = calloc(PATHS, sizeof(*file->paths));
 	if (file->paths)
 		return file;

@@ -28,13 +28,14 @@ enum {
 enum file_way {
 	FILE_BUFFERED,
 	FILE_DIRECT,
+	FILE_SYNC, /* a thread's own, which is synced */
 	FILE_WAYS,
 };
 
 /**
  * struct file_target - what was opened
  * @name: the path, as given, for messages
- * @fds: FILE_BUFFERED always; FILE_DIRECT is -1 unless O_DIRECT is in use
+ * @fds: FILE_BUFFERED always; FILE_DIRECT is -1 unless O_DIRECT is in use; FILE_SYNC: -1
  * @block_device: not a regular file
  * @share: a block device that others may have open for writing, if they say so, too
  * @in_memory: its file system keeps files in memory and nowhere else
@@ -67,6 +68,9 @@ struct file_target {
 int file_target_open(const char *path, const struct weir_medium_file_options *options,
 		     struct file_target *target);
 void file_target_close(struct file_target *target);
+/** file_target_sync() - the same file, opened once more, whose failed write-backs no other sync can take;
+ * FILE_BUFFERED's where it cannot be */
+int file_target_sync(const struct file_target *target);
 
 /** file_direct_choose() - open it with O_DIRECT as well, where asked for, possible and faster */
 int file_direct_choose(enum weir_direct want, struct file_target *target);
@@ -114,10 +118,12 @@ struct file_entry {
  * @prepared: filled, and not yet pushed, in order
  * @prepared_end: where the next one goes
  * @ended: carried out; shared with the pool's threads, the latest first
+ * @sync: descriptor of FILE_SYNC
  * @entries: all of them
  */
 struct file_queue {
 	struct file_pool *pool;
+	int sync;
 	struct file_entry *free;
 	struct file_entry *prepared;
 	struct file_entry **prepared_end;
@@ -130,7 +136,7 @@ int file_pool_create(unsigned depth, const int fds[FILE_WAYS], struct file_pool 
 /** file_pool_destroy() - end them; nothing is in flight; NULL is fine */
 void file_pool_destroy(struct file_pool *pool);
 /** file_queue_create() - a queue of @depth entries, which free() frees; a negative errno, silently */
-int file_queue_create(struct file_pool *pool, unsigned depth, struct file_queue **out);
+int file_queue_create(struct file_pool *pool, unsigned depth, int sync, struct file_queue **out);
 /** file_queue_take() - an entry to fill; there are as many as requests are let in */
 struct io_uring_sqe *file_queue_take(struct file_queue *queue);
 /** file_queue_give() - an entry that has ended, back */
@@ -164,8 +170,8 @@ struct file_ring {
  * Return: 0 or a negative errno, silently: see file_ring_fail().
  */
 int file_ring_create(struct file_ring *ring, unsigned depth, bool polled, const int fds[FILE_WAYS]);
-/** file_ring_create_by() - the same, of @pool */
-int file_ring_create_by(struct file_pool *pool, struct file_ring *ring, unsigned depth);
+/** file_ring_create_by() - the same, of @pool; @sync: descriptor of FILE_SYNC */
+int file_ring_create_by(struct file_pool *pool, struct file_ring *ring, unsigned depth, int sync);
 void file_ring_destroy(struct file_ring *ring);
 /** file_ring_take() - an entry to fill: a ring has at least as many as requests are let in */
 struct io_uring_sqe *file_ring_take(struct file_ring *ring);
@@ -224,6 +230,9 @@ int file_buffers_find(struct file_buffers *buffers, uint64_t address, uint64_t b
  * @side: ring of all else, made only if @data is a polled one
  * @buffers: memory registered with @data
  * @in_flight: requests started and not ended
+ * @sync: what is synced; @owns_sync: and closed
+ * @syncing: requests that the sync under way is of, in a list; NULL: there is none
+ * @unsynced: those of the next one
  * @error: negative errno once the rings are beyond use
  */
 struct file_thread {
@@ -231,6 +240,10 @@ struct file_thread {
 	struct file_ring side;
 	struct file_buffers buffers;
 	unsigned in_flight;
+	int sync;
+	bool owns_sync;
+	struct weir_io *syncing;
+	struct weir_io *unsynced;
 	int error;
 } __attribute__((aligned(64)));
 
@@ -277,6 +290,10 @@ bool file_moves_now(const struct file_medium *file);
 void file_request_now(struct file_medium *file, struct weir_io *io);
 /** file_request_start() - prepare the first entry of @io on a ring of @thread */
 void file_request_start(struct file_medium *file, struct file_thread *thread, struct weir_io *io);
+/** file_request_next() - of the requests of one sync, behind @io; NULL: none */
+struct weir_io *file_request_next(const struct weir_io *io);
+/** file_request_sync() - begin the next sync, if none is under way and one is wanted */
+void file_request_sync(struct file_thread *thread);
 /** file_request_step() - go on after a result; true when @io has ended, its status set */
 bool file_request_step(struct file_medium *file, struct file_thread *thread, struct weir_io *io, int result);
 

@@ -40,11 +40,12 @@ struct file_pool {
 	pthread_t threads[FILE_POOL_THREADS];
 };
 
-static int call(const struct file_pool *pool, const struct io_uring_sqe *sqe)
+static int call(const struct file_pool *pool, const struct file_entry *entry)
 {
+	const struct io_uring_sqe *sqe = &entry->sqe;
 	struct iovec piece = { (void *)(uintptr_t)sqe->addr, sqe->len };
 	const struct iovec *vector = (const struct iovec *)(uintptr_t)sqe->addr;
-	int fd = pool->fds[sqe->fd];
+	int fd = sqe->fd == FILE_SYNC ? entry->queue->sync : pool->fds[sqe->fd];
 	off_t offset = (off_t)sqe->off;
 	ssize_t result;
 
@@ -96,7 +97,7 @@ static void *pool_main(void *argument)
 	struct file_entry *entry;
 
 	while ((entry = next(pool)) != NULL) {
-		entry->result = call(pool, &entry->sqe);
+		entry->result = call(pool, entry);
 		end(entry);
 	}
 	return NULL;
@@ -154,7 +155,7 @@ void file_pool_destroy(struct file_pool *pool)
 	free(pool);
 }
 
-int file_queue_create(struct file_pool *pool, unsigned depth, struct file_queue **out)
+int file_queue_create(struct file_pool *pool, unsigned depth, int sync, struct file_queue **out)
 {
 	struct file_queue *queue = calloc(1, sizeof(*queue) + depth * sizeof(struct file_entry));
 
@@ -162,6 +163,7 @@ int file_queue_create(struct file_pool *pool, unsigned depth, struct file_queue 
 	if (!queue)
 		return -ENOMEM;
 	queue->pool = pool;
+	queue->sync = sync;
 	queue->prepared_end = &queue->prepared;
 	for (unsigned i = 0; i < depth; i++) {
 		queue->entries[i].queue = queue;

@@ -10,6 +10,8 @@
  *
  * Linux tells an open file once that a write-back failed, and drops the pages: the next sync succeeds, and
  * what was written is lost. So a medium whose sync failed fails every later flush, until it is opened again.
+ * Of two syncs at once one alone would be told: each thread has an open file of its own for them, and one of
+ * them at a time; requests that come meanwhile share the next.
  */
 #include <errno.h>
 #include <linux/falloc.h>
@@ -23,7 +25,7 @@
 
 /* Meaning of weir_io.medium_data while a request is ours. */
 enum {
-	DATA_DONE,    /* bytes done so far */
+	DATA_DONE,    /* bytes done so far; of a sync: struct weir_io of the same one, a list */
 	DATA_NEEDED,  /* bytes that must be done: those before the end of the file; a read pads the rest */
 	DATA_STAGE,   /* enum stage */
 	DATA_RETRIES, /* answers "try again" in a row */
@@ -228,18 +230,39 @@ static void prepare_zeros(struct file_medium *file, struct file_thread *thread, 
 	entry_finish(sqe, io, thread->side.made ? FILE_BUFFERED : run_way(&file->target, &run, offset));
 }
 
-static void prepare_plain(struct file_thread *thread, struct weir_io *io, bool sync)
+static void prepare_plain(struct file_thread *thread, struct weir_io *io)
 {
 	struct io_uring_sqe *sqe = file_ring_take(side_ring(thread));
 	int mode =
 		io->kind == WEIR_IO_ZERO ? FALLOC_FL_ZERO_RANGE : FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
 
-	if (sync)
-		io_uring_prep_fsync(sqe, 0, IORING_FSYNC_DATASYNC);
-	else
-		io_uring_prep_fallocate(sqe, 0, mode, (off_t)io->offset_bytes,
-					(off_t)io->medium_data[DATA_NEEDED]);
+	io_uring_prep_fallocate(sqe, 0, mode, (off_t)io->offset_bytes, (off_t)io->medium_data[DATA_NEEDED]);
 	entry_finish(sqe, io, FILE_BUFFERED);
+}
+
+void file_request_sync(struct file_thread *thread)
+{
+	struct io_uring_sqe *sqe;
+
+	if (thread->syncing || !thread->unsynced)
+		return;
+	thread->syncing = thread->unsynced;
+	thread->unsynced = NULL;
+	sqe = file_ring_take(side_ring(thread));
+	io_uring_prep_fsync(sqe, 0, IORING_FSYNC_DATASYNC);
+	entry_finish(sqe, thread->syncing, FILE_SYNC);
+}
+
+static void prepare_sync(struct file_thread *thread, struct weir_io *io)
+{
+	io->medium_data[DATA_DONE] = (uint64_t)(uintptr_t)thread->unsynced;
+	thread->unsynced = io;
+	file_request_sync(thread);
+}
+
+struct weir_io *file_request_next(const struct weir_io *io)
+{
+	return (struct weir_io *)(uintptr_t)io->medium_data[DATA_DONE];
 }
 
 static void prepare(struct file_medium *file, struct file_thread *thread, struct weir_io *io)
@@ -247,8 +270,13 @@ static void prepare(struct file_medium *file, struct file_thread *thread, struct
 	switch ((enum stage)io->medium_data[DATA_STAGE]) {
 	case STAGE_TRANSFER: prepare_transfer(file, thread, io); break;
 	case STAGE_ZEROS: prepare_zeros(file, thread, io); break;
-	case STAGE_PLAIN: prepare_plain(thread, io, io->kind == WEIR_IO_FLUSH); break;
-	case STAGE_SYNC: prepare_plain(thread, io, true); break;
+	case STAGE_PLAIN:
+		if (io->kind != WEIR_IO_FLUSH)
+			prepare_plain(thread, io);
+		else
+			prepare_sync(thread, io);
+		break;
+	case STAGE_SYNC: prepare_sync(thread, io); break;
 	}
 }
 

@@ -59,10 +59,10 @@ int file_ring_create(struct file_ring *ring, unsigned depth, bool polled, const 
 	return error < 0 ? error : 0;
 }
 
-int file_ring_create_by(struct file_pool *pool, struct file_ring *ring, unsigned depth)
+int file_ring_create_by(struct file_pool *pool, struct file_ring *ring, unsigned depth, int sync)
 {
 	memset(ring, 0, sizeof(*ring));
-	return file_queue_create(pool, depth, &ring->queue);
+	return file_queue_create(pool, depth, sync, &ring->queue);
 }
 
 void file_ring_destroy(struct file_ring *ring)

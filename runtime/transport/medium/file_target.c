@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <linux/magic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/ioctl.h>
@@ -202,7 +203,7 @@ int file_target_open(const char *path, const struct weir_medium_file_options *op
 
 	memset(target, 0, sizeof(*target));
 	target->name = path;
-	target->fds[FILE_BUFFERED] = target->fds[FILE_DIRECT] = -1;
+	target->fds[FILE_BUFFERED] = target->fds[FILE_DIRECT] = target->fds[FILE_SYNC] = -1;
 	target->block_bytes = options->block_bytes ? options->block_bytes : 4096;
 	target->read_only = options->read_only;
 	target->share = options->share;
@@ -217,6 +218,21 @@ int file_target_open(const char *path, const struct weir_medium_file_options *op
 	if (error)
 		file_target_close(target);
 	return error;
+}
+
+/* By way of /proc, since the path may have changed hands. On FUSE what one descriptor wrote another one need
+ * not sync. */
+int file_target_sync(const struct file_target *target)
+{
+	bool writes =
+		!target->read_only && !target->block_device; /* udev looks at a device that was written */
+	char name[64];
+	int fd = -1;
+
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", target->fds[FILE_BUFFERED]);
+	if (!target->on_fuse)
+		fd = open(name, O_CLOEXEC | (writes ? O_RDWR : O_RDONLY));
+	return fd < 0 ? target->fds[FILE_BUFFERED] : fd;
 }
 
 void file_target_close(struct file_target *target)

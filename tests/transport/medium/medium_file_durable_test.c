@@ -12,13 +12,23 @@
 #include <liburing.h>
 #include <sys/uio.h>
 
-enum { SEED = 5, FILE_BYTES = 1 << 20, CALLS = 4096, WRITE_DURABLE = 0x2 /* RWF_DSYNC */ };
+enum {
+	SEED = 5,
+	FILE_BYTES = 1 << 20,
+	CALLS = 4096,
+	FILES = 1024,
+	POLLS = 100,
+	WRITE_DURABLE = 0x2 /* RWF_DSYNC */
+};
 
 enum call { CALL_WRITE, CALL_DURABLE_WRITE, CALL_SYNC, CALL_ALLOCATE };
 
 static enum call calls[CALLS]; /* in the order in which the kernel gets them */
 static unsigned call_count;
-static bool direct_refused; /* reads of files opened with O_DIRECT fail */
+static bool direct_refused;  /* reads of files opened with O_DIRECT fail */
+static bool reported[FILES]; /* descriptors whose open file has reported the failed write-back */
+static bool pages_dropped;   /* a write-back failed: each open file reports it once, ... */
+static unsigned reporting;   /* ... and while this is more than 0 nobody knows what it reported */
 static unsigned syncs_fail,
 	durable_writes_fail; /* so many more; what did not reach the disk is then dropped */
 
@@ -91,6 +101,17 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 	return next(fd, iov, count, offset, flags);
 }
 
+/* What Linux says of a failed write-back, and how long that may take. */
+static bool is_reported(int fd)
+{
+	if (!__atomic_load_n(&pages_dropped, __ATOMIC_SEQ_CST) || fd >= FILES ||
+	    __atomic_exchange_n(&reported[fd], true, __ATOMIC_SEQ_CST))
+		return false;
+	while (__atomic_load_n(&reporting, __ATOMIC_SEQ_CST))
+		usleep(100);
+	return true;
+}
+
 int fdatasync(int fd)
 {
 	static int (*next)(int);
@@ -98,7 +119,7 @@ int fdatasync(int fd)
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "fdatasync");
 	note(CALL_SYNC);
-	if (is_failing(&syncs_fail)) {
+	if (is_failing(&syncs_fail) || is_reported(fd)) {
 		errno = EIO;
 		return -1;
 	}
@@ -287,20 +308,91 @@ static void a_failed_sync_behind_zeros_is_not_forgotten(void **state)
 	}
 }
 
+static struct weir_medium *open_by_threads(char name[RIG_NAME_BYTES], unsigned threads)
+{
+	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_OFF);
+	struct weir_medium *medium = NULL;
+
+	options.engine = WEIR_ENGINE_THREADS;
+	options.threads = threads;
+	rig_file(name, "/tmp", FILE_BYTES, SEED);
+	assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
+	return medium;
+}
+
+static void begin_flush(struct weir_medium *medium, struct weir_io *io, unsigned thread)
+{
+	*io = (struct weir_io){ .kind = WEIR_IO_FLUSH, .thread = thread, .status = 0xffff, .done = rig_done };
+	assert_true(medium->ops->submit(medium, io));
+	medium->ops->poll(medium, thread);
+}
+
+/* Of flushes at once, of one controller thread or of several, none succeeds that covers lost pages: not
+ * because another one reports it. */
+static void flushes_at_once_fail_together(void **state)
+{
+	(void)state;
+	for (unsigned threads = 1; threads <= 2; threads++) {
+		char name[RIG_NAME_BYTES];
+		struct weir_medium *medium = open_by_threads(name, threads);
+		struct weir_io first, second;
+		unsigned from = call_count;
+
+		memset(reported, 0, sizeof(reported));
+		pages_dropped = true;
+		reporting = 1;
+		begin_flush(medium, &first, 0);
+		while (__atomic_load_n(&call_count, __ATOMIC_SEQ_CST) == from)
+			usleep(100);
+		begin_flush(medium, &second, threads - 1);
+		for (unsigned i = 0; i < POLLS && !rig_ended(&second); i++) {
+			medium->ops->poll(medium, threads - 1);
+			usleep(100);
+		}
+		__atomic_store_n(&reporting, 0, __ATOMIC_SEQ_CST);
+		assert_int_equal(rig_wait(medium, &first), NVME_STATUS_WRITE_FAULT);
+		assert_int_equal(rig_wait(medium, &second), NVME_STATUS_WRITE_FAULT);
+		pages_dropped = false;
+		medium->ops->close(medium);
+		unlink(name);
+	}
+}
+
+/* Those that come while one is under way share the next sync, and none of them the one that began before. */
+static void flushes_share_syncs(void **state)
+{
+	(void)state;
+	for (unsigned p = 0; p < PLACES; p++) {
+		char name[RIG_NAME_BYTES];
+		struct weir_medium *medium = open_place(&locations[p], name);
+		struct weir_io flushes[8];
+		unsigned from = call_count;
+
+		for (unsigned i = 0; medium && i < 8; i++) {
+			flushes[i] =
+				(struct weir_io){ .kind = WEIR_IO_FLUSH, .status = 0xffff, .done = rig_done };
+			assert_true(medium->ops->submit(medium, &flushes[i]));
+		}
+		for (unsigned i = 0; medium && i < 8; i++)
+			assert_int_equal(rig_wait(medium, &flushes[i]), 0);
+		if (!medium)
+			continue;
+		assert_int_equal(count_of(CALL_SYNC, from), 2);
+		medium->ops->close(medium);
+		unlink(name);
+	}
+}
+
 /* So does a durable write by the page cache, which a system call carries out here: its failure is said of all
  * that was written. */
 static void a_failed_durable_write_is_not_forgotten(void **state)
 {
-	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_OFF);
 	unsigned char *memory = rig_memory(65536);
 	struct iovec iov = { memory, 4096 };
 	char name[RIG_NAME_BYTES];
-	struct weir_medium *medium;
+	struct weir_medium *medium = open_by_threads(name, 1);
 
 	(void)state;
-	options.engine = WEIR_ENGINE_THREADS;
-	rig_file(name, "/tmp", FILE_BYTES, SEED);
-	assert_int_equal(weir_medium_file_open(name, &options, &medium), 0);
 	assert_int_equal(rig_io(medium, WEIR_IO_WRITE, 0, memory, 4096), 0);
 	durable_writes_fail = 1;
 	assert_int_equal(rig_run(medium, &(struct weir_io){ .kind = WEIR_IO_WRITE,
@@ -375,6 +467,8 @@ int main(void)
 		cmocka_unit_test(a_flush_is_a_sync),
 		cmocka_unit_test(a_failed_sync_is_not_forgotten),
 		cmocka_unit_test(a_failed_sync_behind_zeros_is_not_forgotten),
+		cmocka_unit_test(flushes_at_once_fail_together),
+		cmocka_unit_test(flushes_share_syncs),
 		cmocka_unit_test(a_failed_durable_write_is_not_forgotten),
 		cmocka_unit_test(durable_zeros_are_synced),
 		cmocka_unit_test(a_refused_way_is_let_go),
