@@ -12,6 +12,8 @@
 
 #include <cmocka.h>
 
+#include <weir/weir.h>
+
 #include "daemon_client.h"
 
 static const json_int_t BEYOND_16 = (json_int_t)1 << 16, BEYOND_32 = (json_int_t)1 << 32;
@@ -277,6 +279,33 @@ static void test_an_engine_that_answers_again_is_used(void **state)
 	check_all(&writer);
 }
 
+/* Three of four engines lose all that they had just when a lease is given, and the map without them does not
+ * count. */
+static void forget_at_lease(struct stand_in_array *engines, u32 opcode, unsigned index)
+{
+	if (opcode != NVME_ADMIN_VOLUME_LEASE || index)
+		return;
+	for (unsigned i = 1; i < 4; i++) {
+		stand_in_restart(&engines->engines[i], true);
+		engines->engines[i].resets = true;
+	}
+	engines->on_command = NULL;
+}
+
+/* Whoever is refused has no lease, so that another one need not wait for its end. */
+static void test_a_refused_client_has_no_lease(void **state)
+{
+	(void)state;
+	start_daemon(4, 0, true);
+	make_volume();
+	array.on_command = forget_at_lease;
+	assert_int_equal(open_volume(&writer, HOST, true), -EAGAIN);
+	assert_non_null(strstr(weir_last_error(), "fewer than half"));
+	assert_int_equal(d->volumes[0].info.lease_epoch, 1);
+	assert_int_equal(d->volumes[0].info.lease_client, 0);
+	assert_int_equal(array.engines[0].volumes[1].is.lease_client, 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -292,6 +321,7 @@ int main(void)
 		CASE(test_permissions_that_are_none),
 		CASE(test_calls_without_an_answer),
 		CASE(test_an_engine_that_answers_again_is_used),
+		CASE(test_a_refused_client_has_no_lease),
 	};
 
 	return cmocka_run_group_tests_name("daemon_calls", tests, NULL, NULL);

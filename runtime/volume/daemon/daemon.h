@@ -317,6 +317,9 @@ int volumed_volume_client(const struct volumed_volume *volume, const char *hostn
 int volumed_lease_grant(struct volumed *d, struct volumed_volume *volume, u16 client);
 int volumed_lease_renew(struct volumed *d, const char *name, u16 client, u32 epoch);
 int volumed_lease_release(struct volumed *d, const char *name, u16 client, u32 epoch);
+/** volumed_lease_take_back() - one that was granted, and that its client was not told of; the last error
+ * stays */
+void volumed_lease_take_back(struct volumed *d, const char *name, u16 client, u32 epoch);
 /** volumed_lease_abandon() - as volumed_lease_release(), of a client whose changes have failed: blocks are
  * made equal */
 int volumed_lease_abandon(struct volumed *d, const char *name, u16 client, u32 epoch);

@@ -11,6 +11,10 @@
  * equal; the next odd epoch. A daemon that finds VOLUMED_NOBODY compares the whole volume.
  */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <weir/weir.h>
 
 #include "../../backend/error.h"
 #include "command.h"
@@ -168,6 +172,20 @@ int volumed_lease_release(struct volumed *d, const char *name, u16 client, u32 e
 	struct volumed_volume *volume = leased(d, name, client, epoch);
 
 	return volume ? set(d, volume, epoch, 0) : -ESTALE;
+}
+
+/* An engine that does not answer keeps it: for the daemon it is over all the same, and whoever comes next has
+ * it fenced. */
+void volumed_lease_take_back(struct volumed *d, const char *name, u16 client, u32 epoch)
+{
+	char *sentence = strdup(weir_last_error());
+	struct volumed_volume *volume = leased(d, name, client, epoch);
+
+	if (volume && set(d, volume, epoch, 0) != 0)
+		volume->lease_end_ms = volumed_now_ms(d);
+	if (sentence)
+		weir_fail(EAGAIN, "%s", sentence);
+	free(sentence);
 }
 
 int volumed_lease_abandon(struct volumed *d, const char *name, u16 client, u32 epoch)

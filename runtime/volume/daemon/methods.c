@@ -48,6 +48,7 @@ static int volume_open(struct volumed *d, json_t *params, json_t **result)
 	int write = 0,
 	    error = TAKE(params, "{s:s, s:s, s?b}", "name", &name, "hostnqn", &host, "write", &write);
 	u16 client;
+	u32 epoch;
 
 	if (error)
 		return error;
@@ -61,10 +62,14 @@ static int volume_open(struct volumed *d, json_t *params, json_t **result)
 		error = volumed_lease_grant(d, volume, client);
 	if (error)
 		return error;
-	return with_map(d,
-			json_pack("{s:o, s:i, s:o}", "volume", volumed_describe_volume(volume), "client",
-				  client, "lease", write ? volumed_describe_lease(d, volume) : json_null()),
-			result);
+	epoch = volume->info.lease_epoch;
+	error = with_map(d,
+			 json_pack("{s:o, s:i, s:o}", "volume", volumed_describe_volume(volume), "client",
+				   client, "lease", write ? volumed_describe_lease(d, volume) : json_null()),
+			 result);
+	if (error && write)
+		volumed_lease_take_back(d, name, client, epoch);
+	return error;
 }
 
 static int take_lease(json_t *params, const char **name, u16 *client, u32 *epoch)

@@ -131,9 +131,9 @@ static json_t *unless_lost(struct volumed *d, const struct connection *connectio
 
 	if (!json_is_object(lease) || !has_gone(connection))
 		return reply;
-	(void)volumed_lease_release(d, json_string_value(json_object_get(lease, "name")),
-				    (u16)json_integer_value(json_object_get(lease, "client")),
-				    (u32)json_integer_value(json_object_get(lease, "epoch")));
+	volumed_lease_take_back(d, json_string_value(json_object_get(lease, "name")),
+				(u16)json_integer_value(json_object_get(lease, "client")),
+				(u32)json_integer_value(json_object_get(lease, "epoch")));
 	json_decref(reply);
 	return NULL;
 }
