@@ -311,6 +311,11 @@ refuses 2 "its name is one of bs iodepth" virt:1M --sweep=backend:cpu
 refuses 2 '--iodepth does not take "0"' virt:1M --sweep=iodepth:4,0
 refuses 2 "values have commas between" virt:1M --sweep=iodepth:4,,8
 refuses 2 "--sweep: 65 values; 64 at most" virt:1M "${short[@]}" --sweep=iodepth:$(seq -s, 65)
+refuses 2 "it goes with randrw or rw, not randread" virt:1M --rwmixread=70
+refuses 2 "it goes with randrw or rw, not randwrite" virt:1M --rw=randwrite --rwmixread=70
+run 1 virt:1M "${short[@]}" --sweep=bs:4K,2M --json
+json '[p["swept"] for p in j] == ["4K"] and j[0]["reads"] > 0'
+one_sentence
 finish "a sweep, and values that are none"
 
 tool_path=/nowhere

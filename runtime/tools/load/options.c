@@ -109,7 +109,8 @@ static const struct tool_option options[] = {
 	{ "verify", NULL, TOOL_FLAG, &given.verify, 0, 0,
 	  "fill the range first, then check every word that is read; of a load that\nonly writes: read what "
 	  "it "
-	  "wrote back from storage after each run, and\ncheck that",
+	  "wrote back from storage after each run, and\ncheck that; of a mixed load its reads alone are "
+	  "checked",
 	  NULL, NULL },
 	{ "no-latency", NULL, TOOL_FLAG, &given.no_latency, 0, 0, "take no times: the pure rate", NULL,
 	  NULL },
@@ -197,6 +198,8 @@ int perf_options_read(struct perf_options *to, int argc, char **argv)
 	given = *to;
 	status = tool_parse(&program, argc, argv);
 	*to = given;
+	to->mix_given = to->mix != PERF_MIX_LEFT_OUT;
+	to->mix = to->mix_given ? to->mix : PERF_MIX;
 	to->peer = peer;
 	for (; status < 0 && *words; words++) {
 		if (to->uri_count == PERF_DISKS)
@@ -210,6 +213,12 @@ static int check_load(const struct perf_options *options)
 {
 	const char *rw = perf_rw_names[options->rw];
 
+	if (options->mix_given && !(perf_writes(options) && perf_reads_any(options)))
+		return weir_fail(
+			EINVAL,
+			"--rwmixread is the share of reads of a mixed load: it goes with randrw or rw, "
+			"not %s",
+			rw);
 	if (options->stride && perf_is_random(options))
 		return weir_fail(
 			EINVAL,

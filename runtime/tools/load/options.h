@@ -14,6 +14,7 @@
 
 #include "perf.h"
 
+enum { PERF_MIX = 50, PERF_MIX_LEFT_OUT = 101 }; /* percent of reads */
 enum { PERF_MOST_RUNS = 99, PERF_MOST_POINTS = 64, PERF_BLOCK_LANES = 128, PERF_PLAIN_LANES = 768 };
 
 /** enum perf_rw - --rw, in the order of perf_rw_names */
@@ -34,7 +35,7 @@ extern const char *const perf_hit_names[];
  * @uris: storages
  * @uri_count: how many
  * @rw: enum perf_rw
- * @mix: share of reads in a mixed load, in percent
+ * @mix: share of reads in a mixed load, in percent; @mix_given: by the command line
  * @bs: length of a request
  * @size: of the range on each storage; 0: all that follows @offset
  * @offset: where it begins
@@ -63,6 +64,7 @@ struct perf_options {
 	uint32_t uri_count;
 	const char *backend;
 	uint32_t rw, mix;
+	bool mix_given;
 	uint64_t bs, size, offset, stride;
 	double zipf;
 	uint32_t iodepth, window, runs, queues, depth, workers, wave, seed;

@@ -40,8 +40,8 @@ static int check_sweep(struct perf_options options)
 	return 0;
 }
 
-/* Points of the sweep that were measured, or 0 with a sentence. */
-static unsigned measure(struct perf_options options, struct perf_outcome *outcomes)
+/* Points of the sweep that were measured. *@error: the next one could not be, with a sentence. */
+static unsigned measure(struct perf_options options, struct perf_outcome *outcomes, int *error)
 {
 	const char *rest = options.sweep_values;
 	unsigned count = 0;
@@ -49,10 +49,11 @@ static unsigned measure(struct perf_options options, struct perf_outcome *outcom
 	do {
 		struct perf_outcome *outcome = &outcomes[count];
 
-		if (options.sweep && next_point(&options, &rest, outcome->swept))
-			return 0;
-		if (perf_run(&options, outcome))
-			return 0;
+		*error = options.sweep ? next_point(&options, &rest, outcome->swept) : 0;
+		if (!*error)
+			*error = perf_run(&options, outcome);
+		if (*error)
+			return count;
 		if (options.sweep && !options.json) {
 			perf_print_point(outcome, count == 0);
 			fflush(stdout);
@@ -83,14 +84,16 @@ static void print(const struct perf_options *options, const struct perf_outcome 
 static int work(const struct perf_options *options)
 {
 	struct perf_outcome *outcomes = calloc(PERF_MOST_POINTS, sizeof(*outcomes));
-	unsigned count = outcomes ? measure(*options, outcomes) : 0;
-	int code = count == 0;
+	int code = 0, error = -ENOMEM;
+	unsigned count = outcomes ? measure(*options, outcomes, &error) : 0;
 
 	if (!outcomes)
 		(void)weir_fail(ENOMEM, "no memory for results");
+	if (error) /* what was measured before is printed all the same */
+		code = tool_failed();
 	if (count)
 		print(options, outcomes, count);
-	if (!count || (options->plot && perf_plot(outcomes, count)))
+	if (count && options->plot && perf_plot(outcomes, count))
 		code = tool_failed();
 	for (unsigned i = 0; i < count; i++)
 		code |= perf_complain(&outcomes[i]);
@@ -103,7 +106,7 @@ int main(int argc, char **argv)
 	const char *backend = getenv("WEIR_BACKEND");
 	struct perf_options options = { .backend = backend && *backend ? backend : "auto",
 					.bs = 4096,
-					.mix = 50,
+					.mix = PERF_MIX_LEFT_OUT,
 					.window = 1,
 					.runtime = 3,
 					.runs = 5,

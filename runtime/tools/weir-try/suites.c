@@ -69,7 +69,7 @@ static int run(const struct try_pair *pair, const char *text, double seconds, ui
 	struct perf_options options = { .uri_count = 1,
 					.backend = pair->lanes,
 					.bs = 4096,
-					.mix = 50,
+					.mix = PERF_MIX,
 					.offset = storage->offset,
 					.size = storage->bytes < TEST_BYTES || runs > 1 ? storage->bytes
 											: TEST_BYTES,
