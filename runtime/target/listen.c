@@ -10,19 +10,12 @@
 #include <unistd.h>
 
 #include "../backend/error.h"
+#include "../transport/fabrics/address.h"
 #include "parts.h"
 
-enum { BACKLOG = 512, PORT_DIGITS = 5 };
+enum { BACKLOG = 512 };
 
 static const char tcp[] = "tcp://", rdma[] = "rdma://";
-
-/* 0: any that is free. Of a larger number the system would take the lowest 16 bits. */
-static bool is_port(const char *text)
-{
-	size_t digits = strspn(text, "0123456789");
-
-	return digits > 0 && digits <= PORT_DIGITS && !text[digits] && atoi(text) <= UINT16_MAX;
-}
 
 /* "tcp://HOST[:PORT]", HOST in brackets where it is an IPv6 address. */
 static int split(const char *text, char *host, size_t host_bytes, char *port, size_t port_bytes)
@@ -46,7 +39,8 @@ static int split(const char *text, char *host, size_t host_bytes, char *port, si
 		return weir_fail(EINVAL,
 				 "cannot listen at \"%s\": write tcp://127.0.0.1:4420 or tcp://[::1]:4420",
 				 text);
-	if (*colon && colon[1] && !is_port(colon + 1))
+	/* 0: any that is free */
+	if (*colon && colon[1] && !weir_address_is_port(colon + 1, strlen(colon + 1), 0))
 		return weir_fail(EINVAL, "cannot listen at \"%s\": a port is a number from 0 to 65535", text);
 	memcpy(host, at, (size_t)(end - at));
 	host[end - at] = 0;

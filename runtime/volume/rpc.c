@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../backend/error.h"
+#include "../transport/fabrics/address.h"
 #include "../transport/fabrics/tls.h"
 
 enum { NAME_BYTES = 280, FIRST_BYTES = 4096, BACKLOG = 1024 };
@@ -77,17 +78,26 @@ static const char *split(const char *address, char *host)
 	return colon + 1;
 }
 
+/* What getaddrinfo() is asked for: host and port. */
+static int take_address(const char *address, char *host, const char **port)
+{
+	*port = split(address, host);
+	if (!*port)
+		return weir_fail(EINVAL, "daemon \"%s\": give HOST:PORT or the path of a socket", address);
+	if (!weir_address_is_port(*port, strlen(*port), 0))
+		return weir_fail(EINVAL, "daemon \"%s\": a port is a number from 0 to 65535", address);
+	return 0;
+}
+
 static int find_address(const char *address, struct addrinfo **list)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
 	char host[NAME_BYTES];
-	const char *port = split(address, host);
-	int error;
+	const char *port;
+	int error = take_address(address, host, &port);
 
-	if (!port)
-		return weir_fail(EINVAL, "daemon \"%s\": give HOST:PORT or the path of a socket", address);
-	if (strtoul(port, NULL, 10) > UINT16_MAX) /* of which the system would take the lowest 16 bits */
-		return weir_fail(EINVAL, "daemon \"%s\": the largest port is 65535", address);
+	if (error)
+		return error;
 	error = getaddrinfo(host[0] ? host : NULL, port, &hints, list);
 	return error ? weir_fail(EHOSTUNREACH, "daemon \"%s\": %s", address, gai_strerror(error)) : 0;
 }
@@ -302,6 +312,15 @@ static void remove_unused(const struct sockaddr_un *path)
 		(void)unlink(path->sun_path);
 	else if (found >= 0)
 		(void)close(found);
+}
+
+int weir_rpc_check(const char *address)
+{
+	struct sockaddr_un path;
+	char host[NAME_BYTES];
+	const char *port;
+
+	return address[0] == '/' ? unix_address(address, &path) : take_address(address, host, &port);
 }
 
 int weir_rpc_listen(const char *address)

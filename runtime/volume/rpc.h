@@ -48,6 +48,8 @@ int weir_rpc_open(const char *address, const struct weir_rpc_identity *identity,
 /** weir_rpc_of() - the same on @socket, which accept() gave; @name: of whom, in sentences. It owns @socket,
  * on an error too */
 int weir_rpc_of(int socket, const char *name, struct weir_rpc **out);
+/** weir_rpc_check() - whether @address is one; -EINVAL or -ENAMETOOLONG with a sentence */
+int weir_rpc_check(const char *address);
 /** weir_rpc_listen() - a socket that listens at @address, as weir_rpc_open() reads it; a socket file that
  * nobody listens at is replaced. Return: the socket or a negative errno with a sentence */
 int weir_rpc_listen(const char *address);

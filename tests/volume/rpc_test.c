@@ -220,7 +220,7 @@ static void connects_by_path_and_by_port(void **state)
 	assert_says("give HOST:PORT or the path of a socket");
 	assert_int_equal(weir_rpc_open("127.0.0.1:99999", NULL, WAIT_MS, &client), -EINVAL);
 	assert_int_equal(weir_rpc_listen("127.0.0.1:99999"), -EINVAL);
-	assert_says("the largest port is 65535");
+	assert_says("a port is a number from 0 to 65535");
 }
 
 static ino_t inode_of(const char *path)

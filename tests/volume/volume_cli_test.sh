@@ -52,10 +52,13 @@ says 'nothing to read a file from' 1 'does weir-volumed run?' "${v[@]}" get a "$
 [ "$(cat "$work/kept")" = kept ]
 report $? 'and the file keeps what it held'
 says 'an engine to add and one to remove' 2 'give one of them' "${v[@]}" engines --add "tcp://127.0.0.1:1/nqn.x" --remove 1
-says 'a port that there is not' 1 'the largest port is 65535' "$volume" --daemon 127.0.0.1:65536 list
+says 'a port that there is not' 1 'a port is a number from 0 to 65535' "$volume" --daemon 127.0.0.1:65536 list
 says 'no engine' 2 'an engine is missing' "$volumed"
 says 'an engine that is none' 2 'write tcp://HOST:PORT/NQN' "$volumed" --engine 127.0.0.1
 says 'a key that there is not' 2 'has no key' "$volumed" --engine "${address[1]},color=1"
+says 'a weight that is 1 in its low bits' 2 'is not from 1 to 65535' "$volumed" --engine "${address[1]},weight=-18446744073709551615"
+says 'a port to listen at that there is not, before engines are asked' 2 'a port is a number from 0 to 65535' \
+  "$volumed" --engine "${address[1]}" --listen 127.0.0.1:65536
 start_daemon "${engines[@]}"
 says 'a volume' 0 'number 1' "${v[@]}" create a 1M
 says 'the same again' 1 "there is a volume 'a' already" "${v[@]}" create a 1M

@@ -68,7 +68,7 @@ static int take_number(const char *what, const char *text, u32 least, u32 most, 
 	char *end;
 	unsigned long number = strtoul(text, &end, 10);
 
-	if (*end || end == text || number < least || number > most)
+	if (*end || !strchr("0123456789", *text) || end == text || number < least || number > most)
 		return weir_fail(EINVAL, "%s: '%s' is not from %u to %u", what, text, least, most);
 	*value = (u32)number;
 	return 0;
@@ -117,7 +117,7 @@ static int take_listen(struct config *config, const char *address)
 	if (config->listen_count == VOLUMED_LISTENERS)
 		return weir_fail(ENOSPC, "--listen %s: at most %d may be given", address, VOLUMED_LISTENERS);
 	config->listen[config->listen_count++] = address;
-	return 0;
+	return weir_rpc_check(address);
 }
 
 static int take_member(void *to, const char *text)

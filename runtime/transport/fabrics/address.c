@@ -21,11 +21,11 @@ static int refuse(const char *uri, const char *what)
 			 uri, what);
 }
 
-static bool good_port(const char *text, size_t length)
+bool weir_address_is_port(const char *text, size_t length, int least)
 {
 	if (length < 1 || length > MOST_DIGITS || strspn(text, "0123456789") < length)
 		return false;
-	return atoi(text) >= 1 && atoi(text) <= MOST_PORT;
+	return atoi(text) >= least && atoi(text) <= MOST_PORT;
 }
 
 /* "HOST", "HOST:PORT", "[HOST]" or "[HOST]:PORT" in [@from, @end). */
@@ -49,7 +49,7 @@ static int take_host(const char *uri, const char *from, const char *end, struct 
 	}
 	if (host_end == host || host_end - host >= WEIR_ADDRESS_BYTES)
 		return refuse(uri, "a host's name is empty, or too long");
-	if (port && !good_port(port, (size_t)(end - port)))
+	if (port && !weir_address_is_port(port, (size_t)(end - port), 1))
 		return refuse(uri, "a port is a number from 1 to 65535");
 	snprintf(address->host, sizeof(address->host), "%.*s", (int)(host_end - host), host);
 	if (port)

@@ -35,6 +35,12 @@ struct weir_address_list {
 int weir_address_parse(const char *uri, const char *body, struct weir_address_list *list, char *nqn,
 		       size_t nqn_bytes);
 
+/**
+ * weir_address_is_port() - the first @length characters of @text are digits, of a number from @least to
+ * 65535: of a larger one the system would take the lowest 16 bits
+ */
+bool weir_address_is_port(const char *text, size_t length, int least);
+
 /** weir_address_text() - "HOST:PORT", brackets around an IPv6 address; returns @text */
 const char *weir_address_text(const struct weir_address *address, char text[WEIR_ADDRESS_BYTES + 16]);
 
