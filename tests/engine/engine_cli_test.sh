@@ -50,4 +50,7 @@ for block in $(seq 18 80); do damage "$file" "$block"; done
 expect 1 "checkpoint.* damaged" 'both checkpoints damaged' "$engine" check "$file"
 head -c 65536 /dev/zero >"$root/small"
 expect 1 '1 MiB' 'too small' "$engine" format "$root/small"
+expect 1 '1 MiB' 'too small, and made for it' "$engine" format "$root/none" --size 64K
+expect 2 'cannot access' 'which leaves nothing behind' env LC_ALL=C ls "$root/none"
+expect 0 small 'what was there stays' ls "$root/small"
 echo "1..$count"

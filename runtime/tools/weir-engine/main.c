@@ -129,14 +129,18 @@ static int format(char **operands)
 	struct nvme_volume_engine_status status;
 	struct weir_engine *engine;
 	int error = 0;
+	bool is_new;
 
 	task.path = operands[0];
-	if (!task.force && !(task.bytes && access(task.path, F_OK) != 0))
+	is_new = access(task.path, F_OK) != 0;
+	if (!task.force && !(task.bytes && is_new))
 		error = check_empty();
 	if (!error && task.bytes)
 		error = resize();
 	if (!error)
 		error = open_engine(true, &engine);
+	if (error && is_new)
+		(void)unlink(task.path);
 	if (error)
 		return fail();
 	weir_engine_status(engine, &status);
