@@ -25,6 +25,12 @@ enum {
 	SCENARIO_UNSAFE = 32,    /* of partner: lines of a dead storage may be lost to the other one, too */
 };
 
+/* Modes of the kernel of writes beside another storage's. */
+enum {
+	SCENARIO_STUCK = 1, /* one of its write-backs never ends */
+	SCENARIO_LOST,      /* it dies */
+};
+
 /* Modes of the kernels of transfers and of holds. */
 enum {
 	SCENARIO_ONCE = 1, /* one line for all lanes */

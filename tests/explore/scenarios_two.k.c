@@ -88,15 +88,6 @@ WEIR_FN void check_both(struct scenario_args *args)
 	}
 }
 
-/* Where all lines of the set are another storage's, and dirty: who wants room there sees to that storage,
- * too. */
-WEIR_KERNEL(two_transfer, struct scenario_args)
-{
-	explore_expect("status of a transfer", transfer_block(args, own_block(0)), WEIR_OK);
-	see_own(args, own_block(0), scenario_word(own_block(0), 1, weir_thread()));
-	check_both(args);
-}
-
 /* Beside a line of the set whose command never ends. */
 WEIR_KERNEL(two_hold, struct scenario_args)
 {
@@ -107,23 +98,6 @@ WEIR_KERNEL(two_hold, struct scenario_args)
 		explore_expect("status of a release", hold_block(args, own_block(r), r, 0), WEIR_OK);
 		explore_progress();
 	}
-}
-
-/* A write-back that never ends is not waited for: there are other lines. */
-WEIR_KERNEL(two_stuck, struct scenario_args)
-{
-	WEIR_GLOBAL struct weir_array *theirs = weir_at(args->other, struct weir_array, 0);
-	u64 wave = weir_active();
-
-	weir_transfer_write_back(wave, weir_thread() == 0, theirs, SCENARIO_STUCK_LBA);
-	weir_reconverge();
-	if (weir_thread() >= TWO_LANES)
-		return;
-	if ((args->salt + weir_wave()) & 1)
-		explore_expect("status of a transfer", transfer_block(args, own_block(0)), WEIR_OK);
-	else
-		explore_expect("status of a release", hold_block(args, own_block(0), 0, 1), WEIR_OK);
-	see_own(args, own_block(0), scenario_word(own_block(0), 1, weir_thread()));
 }
 
 WEIR_FN void see_dead(WEIR_GLOBAL struct weir_array *array)
@@ -137,22 +111,40 @@ WEIR_FN void see_dead(WEIR_GLOBAL struct weir_array *array)
 	}
 }
 
-/* A dead storage keeps the lines that its commands have: who gets no room is told, and nobody waits for ever.
+/*
+ * Where all lines of the set are another storage's, and dirty: who wants room there sees to that storage,
+ * too. SCENARIO_STUCK: a write-back that never ends is not waited for, since there are other lines.
+ * SCENARIO_LOST: a dead storage keeps the lines that its commands have; who gets no room is told, and nobody
+ * waits for ever.
  */
-WEIR_KERNEL(two_lost, struct scenario_args)
+WEIR_KERNEL(two, struct scenario_args)
 {
 	WEIR_GLOBAL struct weir_array *theirs = weir_at(args->other, struct weir_array, 0);
+	u32 stuck = args->mode == SCENARIO_STUCK, lost = args->mode == SCENARIO_LOST;
+	u64 wave = weir_active();
 	weir_status status;
 
-	(void)weir_prefetch(theirs, 0, WEIR_WAYS * SCENARIO_BLOCK_WORDS);
-	see_dead(theirs);
-	if (weir_thread() >= TWO_LANES)
+	weir_transfer_write_back(wave, stuck && weir_thread() == 0, theirs, SCENARIO_STUCK_LBA);
+	weir_reconverge();
+	if (lost) {
+		(void)weir_prefetch(theirs, 0, WEIR_WAYS * SCENARIO_BLOCK_WORDS);
+		see_dead(theirs);
+	}
+	if ((stuck || lost) && weir_thread() >= TWO_LANES)
 		return;
-	status = (args->salt + weir_wave()) & 1 ? transfer_block(args, own_block(0))
-						: hold_block(args, own_block(0), 0, 1);
-	if (status != WEIR_OK)
+	if ((stuck || lost) && ((args->salt + weir_wave()) & 1) == 0)
+		status = hold_block(args, own_block(0), 0, 1);
+	else
+		status = transfer_block(args, own_block(0));
+	if (lost && status != WEIR_OK) {
 		explore_expect("status where no room is", status, WEIR_E_DEVICE_DEAD);
-	explore_progress();
+		explore_progress();
+		return;
+	}
+	explore_expect("status of a write", status, WEIR_OK);
+	see_own(args, own_block(0), scenario_word(own_block(0), 1, weir_thread()));
+	if (!stuck && !lost)
+		check_both(args);
 }
 
 /* One line is a dead storage's, the others cannot be written; then a flush is told why, and they can again. A

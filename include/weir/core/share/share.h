@@ -140,6 +140,9 @@ WEIR_FN u64 weir_share_reserve(WEIR_GLOBAL struct weir_share *share, u64 key, we
 		    weir_cas_u64_acquire_dev(word, old, next) == old) {
 			WEIR_GLOBAL struct weir_share_slot *slot = weir_share_slot(share, position + way);
 
+			/* share.T4: pairs with share.T5: the version, which is new, before what the slot and
+			 * the buffer get now: else that is taken for the last entry's */
+			weir_fence_to_lanes();
 			/* relaxed: share.T0 publishes it */
 			weir_store_u64_relaxed_dev(&slot->buffer, buffer);
 			weir_store_u32_relaxed_dev(&slot->status, WEIR_OK);
