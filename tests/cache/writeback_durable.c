@@ -75,11 +75,25 @@ static void check_members(const char *folder, const unsigned flushes[MEMBERS], b
 	}
 }
 
+enum { TRACE_BYTES = 64 };
+
+/* A stripe whose members write down what they do, in a folder of its own. */
+static void open_members(struct rig *rig, char *folder, char trace[TRACE_BYTES])
+{
+	assert_non_null(mkdtemp(folder));
+	snprintf(trace, TRACE_BYTES, "%s/trace", folder);
+	open_rig(rig, (struct shape){ .width = test_width(0),
+				      .lines = 1024,
+				      .disks = MEMBERS,
+				      .stripe = 4096,
+				      .trace = trace });
+}
+
 /* A durable flush reaches every storage of a stripe, behind all of its writes; one that is not reaches none;
  * a close does. */
 void test_every_member_becomes_durable(void **state)
 {
-	char folder[] = "/tmp/weir-trace-XXXXXX", trace[64];
+	char folder[] = "/tmp/weir-trace-XXXXXX", trace[TRACE_BYTES];
 	struct test_flush_args lanes = { .each = 64, .rounds = 1 };
 	uint32_t statuses[LANES];
 	struct test_put_args args;
@@ -87,13 +101,7 @@ void test_every_member_becomes_durable(void **state)
 	struct rig rig;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(trace, sizeof(trace), "%s/trace", folder);
-	open_rig(&rig, (struct shape){ .width = test_width(0),
-				       .lines = 1024,
-				       .disks = MEMBERS,
-				       .stripe = 4096,
-				       .trace = trace });
+	open_members(&rig, folder, trace);
 	put_one_pass(&rig, &args, &writer);
 	check_members(folder, (unsigned[]){ 0, 0, 0 }, false);
 	must(weir_cache_flush(rig.cache, 0));
@@ -142,19 +150,13 @@ enum { LATE_US = 300000 };
 /* The first member of a stripe never answers: what lies on those behind it becomes durable all the same. */
 void test_a_late_member_holds_up_no_other(void **state)
 {
-	char folder[] = "/tmp/weir-trace-XXXXXX", trace[64];
+	char folder[] = "/tmp/weir-trace-XXXXXX", trace[TRACE_BYTES];
 	struct test_put_args args;
 	struct weir_writer writer;
 	struct rig rig;
 
 	(void)state;
-	assert_non_null(mkdtemp(folder));
-	snprintf(trace, sizeof(trace), "%s/trace", folder);
-	open_rig(&rig, (struct shape){ .width = test_width(0),
-				       .lines = 1024,
-				       .disks = MEMBERS,
-				       .stripe = 4096,
-				       .trace = trace });
+	open_members(&rig, folder, trace);
 	must(weir_storage_close(rig.storages[0]));
 	must(test_storage_open(rig.context,
 			       "virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=write:after=16",
