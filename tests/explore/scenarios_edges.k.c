@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kernels for what is done at edges: of queues, of arrays, of a cache's life. In a file of their own: few
- * changes of the core concern them. */
+ * changes of the core concern them.
+ * Flags: -fno-unroll-loops -mllvm -rotation-max-header-size=0
+ */
 #include <weir/async.h>
 
 #include "scenarios_parts.h"
