@@ -428,7 +428,9 @@ WEIR_API int weir_dataset_position(struct weir_dataset *dataset, char *text, siz
  *
  * What is left of the epoch is divided among the ranks anew: each sample of the epoch comes exactly once.
  *
- * Return: 0; -EINVAL for text that is not a position; -ESTALE: of another dataset.
+ * Return: 0; -EINVAL for text that is not a position; -ESTALE: of another dataset, or, but for
+ * WEIR_DATASET_FULL, of other chunks: weir_dataset_mount_options.chunk_bytes was another one, or samples lie
+ * elsewhere on their storages.
  */
 WEIR_API int weir_dataset_resume(struct weir_dataset *dataset, const char *text);
 

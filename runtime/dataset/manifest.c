@@ -210,7 +210,12 @@ static int choose_unit(struct weir_dataset_header *header, const struct weir_dat
 	uint64_t unit = UINT64_C(1) << WEIR_DATASET_UNIT_LOG2;
 
 	header->shift = storage_bytes > UINT64_C(1) << WEIR_DATASET_OFFSET_BITS ? WEIR_DATASET_UNIT_LOG2 : 0;
-	for (size_t i = 0; header->shift && i < count; i++)
+	for (size_t i = 0; header->shift && i < count; i++) {
+		if (items[i].offset >> (WEIR_DATASET_OFFSET_BITS + WEIR_DATASET_UNIT_LOG2))
+			return weir_fail(
+				EFBIG,
+				"dataset: sample '%s' begins at byte %llu, beyond 512 TiB; split the storage",
+				weir_dataset_list_name(list, &items[i]), (unsigned long long)items[i].offset);
 		if (items[i].offset % unit)
 			return weir_fail(EINVAL,
 					 "dataset: sample '%s' begins at byte %llu, no multiple of %llu, in "
@@ -218,6 +223,7 @@ static int choose_unit(struct weir_dataset_header *header, const struct weir_dat
 					 "the storage",
 					 weir_dataset_list_name(list, &items[i]),
 					 (unsigned long long)items[i].offset, (unsigned long long)unit);
+	}
 	return 0;
 }
 
@@ -425,5 +431,16 @@ int weir_dataset_fingerprint(struct weir_dataset_source *source, uint64_t first,
 	}
 	source->random = false;
 	*hash = XXH3_64bits(words, sizeof(words));
+	return 0;
+}
+
+int weir_dataset_check_distinct(struct weir_storage *const *storages, unsigned count, const char *call)
+{
+	for (unsigned i = 1; i < count; i++)
+		for (unsigned j = 0; j < i; j++)
+			if (storages[i] == storages[j])
+				return weir_fail(EINVAL,
+						 "%s: storages %u and %u are the same one; name each once",
+						 call, j, i);
 	return 0;
 }

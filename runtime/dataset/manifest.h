@@ -119,4 +119,8 @@ int weir_dataset_fingerprint(struct weir_dataset_source *source, uint64_t first,
 
 void weir_dataset_manifest_free(struct weir_dataset_manifest *manifest);
 
+/** weir_dataset_check_distinct() - none of @storages is there twice: it would have two parts in the same
+ * blocks. Return: 0 or -EINVAL with a sentence that names @call */
+int weir_dataset_check_distinct(struct weir_storage *const *storages, unsigned count, const char *call);
+
 #endif

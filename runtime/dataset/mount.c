@@ -12,8 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include <xxhash.h>
-
 #include "backend/error.h"
 #include "mounted.h"
 #include "base/options.h"
@@ -526,6 +524,8 @@ int weir_dataset_mount(struct weir_context *context, struct weir_storage *const 
 	if (!context || !storages || !storage_count || storage_count > UINT16_MAX || !out)
 		error = weir_fail(EINVAL, "weir_dataset_mount: it needs a context, 1 to 65535 storages and "
 					  "where to put the dataset");
+	if (!error)
+		error = weir_dataset_check_distinct(storages, storage_count, "weir_dataset_mount");
 	if (!error)
 		error = check_options(&options);
 	if (!error)

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include <xxhash.h>
+
 #include "backend/error.h"
 #include "mounted.h"
 #include "base/options.h"
@@ -71,7 +73,7 @@ static int settle_chunks(struct weir_dataset *dataset)
 				continue;
 			weir_dataset_chunk_range(dataset, slot->chunk, &storage, &begin, &end);
 			batch->samples[batch->piece_count] = dataset->directory.chunk_first[slot->chunk];
-			batch->pieces[batch->piece_count++] = (struct weir_dataset_piece){
+			batch->pieces[batch->piece_count] = (struct weir_dataset_piece){
 				.to = batch->rows,
 				.from = batch->rows,
 				.events = weir_dataset_cache_events(dataset, i),
@@ -79,6 +81,7 @@ static int settle_chunks(struct weir_dataset *dataset)
 				.disk = storage,
 				.row = batch->piece_count,
 			};
+			batch->piece_count++;
 			batch->slots[batch->slot_count++] = i;
 			slot->pins++;
 		}
@@ -425,6 +428,19 @@ static int left_of(struct weir_dataset *dataset, struct weir_dataset_share *left
 	return error;
 }
 
+/* What a position counts in: the samples, and for all orders but the full one the chunks that are shuffled.
+ */
+static uint64_t counted_in(const struct weir_dataset *dataset, uint32_t order)
+{
+	const struct weir_dataset_directory *directory = &dataset->directory;
+
+	if (order == WEIR_DATASET_FULL)
+		return dataset->id;
+	return weir_mix_u64(dataset->id ^
+			    XXH3_64bits(directory->chunk_first,
+					(directory->chunks + 1) * sizeof(*directory->chunk_first)));
+}
+
 int weir_dataset_position(struct weir_dataset *dataset, char *text, size_t bytes)
 {
 	struct weir_dataset_share left = { 0 };
@@ -441,7 +457,8 @@ int weir_dataset_position(struct weir_dataset *dataset, char *text, size_t bytes
 	error = left_of(dataset, &left);
 	used = snprintf(text, bytes,
 			"weir-dataset-1 id=%016llx seed=%llu epoch=%llu order=%u buffer=%u left=",
-			(unsigned long long)dataset->id, (unsigned long long)dataset->epoch.options.seed,
+			(unsigned long long)counted_in(dataset, dataset->epoch.options.order),
+			(unsigned long long)dataset->epoch.options.seed,
 			(unsigned long long)dataset->epoch.options.epoch, dataset->epoch.options.order,
 			dataset->epoch.options.buffer_chunks);
 	for (size_t i = 0; i < left.count && used >= 0 && (size_t)used < bytes; i++)
@@ -457,12 +474,14 @@ int weir_dataset_position(struct weir_dataset *dataset, char *text, size_t bytes
 /* "a-b,c-d" */
 static int read_left(const struct weir_dataset *dataset, const char *text, struct weir_dataset_share *left)
 {
+	uint64_t last = 0; /* they ascend, as the ranks' shares do */
+
 	while (*text) {
 		struct weir_dataset_segment segment;
 		int length = 0, error;
 		unsigned long long begin, end;
 
-		if (sscanf(text, "%llu-%llu%n", &begin, &end, &length) != 2 || begin >= end ||
+		if (sscanf(text, "%llu-%llu%n", &begin, &end, &length) != 2 || begin < last || begin >= end ||
 		    end > dataset->directory.count)
 			return weir_fail(
 				EINVAL,
@@ -472,6 +491,7 @@ static int read_left(const struct weir_dataset *dataset, const char *text, struc
 		error = weir_dataset_share_add(left, segment);
 		if (error)
 			return error;
+		last = end;
 		text += length;
 		text += *text == ',';
 	}
@@ -490,11 +510,12 @@ static int resume(struct weir_dataset *dataset, const char *text)
 	    !at || !options.buffer_chunks)
 		return weir_fail(EINVAL, "weir_dataset_resume: '%.60s' is no text of weir_dataset_position()",
 				 text ? text : "(null)");
-	if (id != dataset->id)
-		return weir_fail(
-			ESTALE,
-			"weir_dataset_resume: the position is of dataset %016llx, and this is %016llx", id,
-			(unsigned long long)dataset->id);
+	if (id != counted_in(dataset, options.order))
+		return weir_fail(ESTALE,
+				 "weir_dataset_resume: the position is of dataset %016llx, and this is "
+				 "%016llx: other samples, or other chunks of them, by chunk_bytes or by the "
+				 "blocks of storages",
+				 id, (unsigned long long)counted_in(dataset, options.order));
 	options.seed = seed;
 	options.epoch = number;
 	error = begin(dataset, &options);

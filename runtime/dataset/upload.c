@@ -359,6 +359,8 @@ int weir_dataset_upload(struct weir_storage *const *storages, unsigned storage_c
 			EINVAL,
 			"weir_dataset_upload: it needs 1 to 65535 storages and a folder or file to upload");
 	if (!error)
+		error = weir_dataset_check_distinct(storages, storage_count, "weir_dataset_upload");
+	if (!error)
 		error = weir_dataset_source_file(&source, path);
 	if (error)
 		return error;

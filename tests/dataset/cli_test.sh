@@ -11,7 +11,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..21
+echo 1..23
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -57,13 +57,29 @@ for i in headers:
 verdict $? "samples are durable before the header that says so, and that at the end"
 "$tool" order "file:$folder/t.tar" | grep -q '^shuffled-chunk  *[01]\.'
 verdict $? "order"
+mkdir "$folder/bin" && ln -s "$(command -v sh)" "$folder/bin/sh" && head -c 1280000 /dev/zero >"$folder/many" &&
+  "$tool" index "file:$folder/many" --format fixed:64 >/dev/null &&
+  { PATH=$folder/bin "$(realpath "$tool")" order "file:$folder/many" --plot "$folder/x.svg" >/dev/null 2>"$folder/err"; [ $? = 1 ]; } &&
+  grep -q 'needs gnuplot: apt-get install gnuplot-nox' "$folder/err"
+verdict $? "order: no gnuplot, and more than a pipe holds"
 "$tool" bench "file:$folder/t.tar" --order full --no-drop --seconds 1 --runs 2 --json >"$folder/bench" &&
   python3 -c 'import json, sys
 rows = {row["what"]: row for row in map(json.loads, sys.stdin)}
-assert rows["weir full"]["samples_per_s"] > 0 and len(rows["weir full"]["runs"]) == 2 and rows["all runs"]["samples"] >= 300 and rows["lookup buckets"]["one_ns"] > 0' <"$folder/bench" &&
+full = rows["weir full"]
+for what, unit in (("samples_per_s", 1), ("bytes_per_s", 1), ("cores", 0.01)):
+    assert abs(full[what] - sum(run[what] for run in full["runs"]) / 2) <= unit, what
+assert full["samples_per_s"] > 0 and len(full["runs"]) == 2 and rows["all runs"]["samples"] >= 300 and rows["lookup buckets"]["one_ns"] > 0' <"$folder/bench" &&
   [ "$("$tool" bench "file:$folder/t.tar" --parts lookup --json | grep -c what)" = 1 ] &&
   "$tool" bench "file:$folder/t.tar" --parts lookups 2>&1 | grep -q 'list of orders, lookup and peers'
 verdict $? "bench, as JSON, and parts of it"
+head -c 2000000 /dev/zero >"$folder/equal" && "$tool" index "file:$folder/equal" --format fixed:1000 >/dev/null &&
+  "$tool" bench "file:$folder/equal" --parts orders --no-drop --seconds 1 --runs 1 --json | python3 -c 'import json, sys
+rows = [json.loads(line) for line in sys.stdin]
+ways = [way for row in rows if row["what"].startswith("weir") for way in [row] + row["runs"]]
+assert len(ways) == 6, rows
+for way in ways:
+    assert way["samples_per_s"] > 0 and abs(way["bytes_per_s"] - 1000 * way["samples_per_s"]) < 1000, way'
+verdict $? "bench: as many bytes as samples have"
 "$tool" bench "file:$folder/t.tar" --order chunk --chunk 64K --cache 256K --buffer 16 --batch 64 --no-drop --seconds 1 --runs 1 --parts orders >"$folder/bench" 2>&1 &&
   [ "$(grep -c 'need all 4 chunks of the cache' "$folder/bench")" = 1 ] && grep -q '^  [0-9]* samples one by one.*--cache is too small$' "$folder/bench"
 verdict $? "bench says that a cache is too small"

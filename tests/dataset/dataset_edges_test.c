@@ -504,6 +504,39 @@ static void test_first_of_two_errors(void **state)
 	assert_int_equal(weir_dataset_agree(&pair, 0), 0);
 }
 
+/* Above 1 TiB offsets are kept in units of 512 bytes; above 512 TiB they are not kept. */
+static void test_above_a_tebibyte(void **state)
+{
+	enum { LONG = 4 << 20, MANY = 1 << 19 };
+	const uint64_t bytes = (uint64_t)LONG * MANY;
+	struct weir_dataset_sample sample = { .size = sizeof(sample) };
+	struct weir_dataset_list list = { 0 };
+	struct weir_dataset_manifest manifest;
+	struct weir_dataset *dataset;
+	unsigned char there[RECORD], got[RECORD];
+	int file = open(path, O_RDWR | O_CREAT | O_TRUNC, 0600);
+
+	(void)state;
+	rig_fill(there, 7, RECORD);
+	assert_int_equal(ftruncate(file, (off_t)bytes), 0); /* all but the last one are holes */
+	assert_int_equal(pwrite(file, there, RECORD, (off_t)(bytes - LONG)), RECORD);
+	close(file);
+	open_records("");
+	must(weir_dataset_index(storage, manifest_path, WEIR_OPTIONS(dataset_index, .format = "fixed:4M")));
+	must(mount(&dataset));
+	must(weir_dataset_sample(dataset, MANY - 1, &sample));
+	assert_int_equal(sample.offset, bytes - LONG);
+	assert_int_equal(sample.length, LONG);
+	assert_int_equal(weir_dataset_read(dataset, MANY - 1, 0, got, RECORD), RECORD);
+	assert_memory_equal(got, there, RECORD);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+	must(weir_dataset_list_add(&list, "far", UINT64_C(1) << 49, RECORD, WEIR_DATASET_NO_LABEL));
+	refused(weir_dataset_manifest_build(&manifest, &list, list.items, 1, UINT64_C(1) << 50, FEW_BITS),
+		-EFBIG, "'far'", "512 TiB");
+	weir_dataset_list_clear(&list);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -523,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_two_storages),
 		cmocka_unit_test(test_first_of_two_errors),
 		cmocka_unit_test(test_labels),
+		cmocka_unit_test(test_above_a_tebibyte),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

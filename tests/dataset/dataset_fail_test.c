@@ -174,6 +174,27 @@ static void test_bad_block(void **state)
 	bad_block_ahead();
 }
 
+/* A chunk that fails on its way, and that no batch waits for, is dropped, whatever was read before it. */
+static void test_bad_chunk_that_nobody_wants(void **state)
+{
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	must(weir_storage_close(storage));
+	open_records("?fault=status:code=0x281:op=read:lba=50-50");
+	must(mount(&dataset));
+	for (unsigned reads = 1; reads < 100; reads++) {
+		must(weir_dataset_sequence(
+			dataset, WEIR_OPTIONS(dataset_sequence, .seed = reads, .order = WEIR_DATASET_CHUNK)));
+		for (unsigned i = 0; i < reads && !weir_dataset_bread(dataset, 1, &batch); i++)
+			;
+	}
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 /* Some blocks fail, of the batch that was enqueued and of those ahead, which are dropped. The sentence
  * names a sample of the first. */
 static void test_enqueued_batch_fails(void **state)
@@ -312,8 +333,13 @@ static void test_parts_of_two_uploads(void **state)
 	must(weir_dataset_upload(targets, 2, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
 	must(weir_dataset_mount(context, targets, 2, NULL, &dataset));
 	must(weir_dataset_unmount(dataset));
-	for (unsigned i = 0; i < 2; i++)
-		must(weir_storage_close(targets[i]));
+	must(weir_storage_close(targets[1]));
+	targets[1] = targets[0];
+	refused(weir_dataset_upload(targets, 2, path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")),
+		-EINVAL, "weir_dataset_upload: storages 0 and 1", "once");
+	refused(weir_dataset_mount(context, targets, 2, NULL, &dataset), -EINVAL,
+		"weir_dataset_mount: storages 0 and 1", "once");
+	must(weir_storage_close(targets[0]));
 	must(weir_storage_close(other));
 }
 
@@ -356,7 +382,7 @@ static void test_wrong_calls(void **state)
 {
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
 	struct weir_dataset *dataset;
-	char text[400];
+	char text[400], *range;
 
 	(void)state;
 	fresh();
@@ -373,8 +399,11 @@ static void test_wrong_calls(void **state)
 		-ESTALE, "0000000000000001", "is");
 	must(weir_dataset_sequence(dataset, NULL));
 	must(weir_dataset_position(dataset, text, sizeof(text)));
-	strcat(text, ",0-500");
+	range = text + strlen(text);
+	strcpy(range, ",0-500");
 	refused(weir_dataset_resume(dataset, text), -EINVAL, "0-500", "no range");
+	strcpy(range, ",0-4"); /* would come twice */
+	refused(weir_dataset_resume(dataset, text), -EINVAL, "0-4", "no range");
 	must(weir_storage_close(storage));
 	refused(weir_dataset_bread(dataset, 1, &batch), -EINVAL, "", "");
 	(void)weir_dataset_unmount(dataset);
@@ -410,6 +439,7 @@ int main(void)
 		cmocka_unit_test(test_no_manifest),
 		cmocka_unit_test(test_data_changed),
 		cmocka_unit_test(test_bad_block),
+		cmocka_unit_test(test_bad_chunk_that_nobody_wants),
 		cmocka_unit_test(test_interrupted_upload),
 		cmocka_unit_test(test_upload_goes_on_by_other_blocks),
 		cmocka_unit_test(test_parts_of_two_uploads),

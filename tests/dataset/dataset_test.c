@@ -517,14 +517,64 @@ static void test_resume(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A position counts in the order of chunks: of others it says nothing. In the full order there are none. */
+static void test_resume_by_other_chunks(void **state)
+{
+	enum { COUNT = 3000 };
+	static const uint32_t orders[] = { WEIR_DATASET_FULL, WEIR_DATASET_CHUNK,
+					   WEIR_DATASET_SHUFFLED_CHUNK };
+	const char *path = in_folder("rechunked"), *manifest = in_folder("rechunked.weir");
+	struct weir_storage *storage;
+	struct weir_dataset *dataset;
+	char text[1000];
+
+	(void)state;
+	rig_records(path, COUNT, 200);
+	storage = open_file(path, "");
+	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:200")));
+	for (unsigned i = 0; i < 3; i++) {
+		uint8_t seen[COUNT] = { 0 };
+
+		for (unsigned again = 0; again < 2; again++) {
+			must(weir_dataset_mount(context, &storage, 1,
+						WEIR_OPTIONS(dataset_mount, .manifests = &manifest,
+							     .chunk_bytes = again ? 128 << 10 : 64 << 10),
+						&dataset));
+			if (!again)
+				must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = 8,
+										 .order = orders[i],
+										 .buffer_chunks = 3)));
+			else if (orders[i] == WEIR_DATASET_FULL)
+				must(weir_dataset_resume(dataset, text));
+			else
+				refused(weir_dataset_resume(dataset, text), -ESTALE, "other chunks",
+					"chunk_bytes");
+			if (!again || orders[i] == WEIR_DATASET_FULL)
+				rig_read_epoch(dataset, 50, seen, 11, again ? UINT64_MAX : 300);
+			if (!again)
+				must(weir_dataset_position(dataset, text, sizeof(text)));
+			must(weir_dataset_unmount(dataset));
+		}
+		if (orders[i] == WEIR_DATASET_FULL)
+			rig_all_once(seen, COUNT);
+	}
+	must(weir_storage_close(storage));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_records),      cmocka_unit_test(test_slow_storage),
-		cmocka_unit_test(test_upload),       cmocka_unit_test(test_widths),
-		cmocka_unit_test(test_enqueue),      cmocka_unit_test(test_dlfs),
-		cmocka_unit_test(test_eviction),     cmocka_unit_test(test_resume),
-		cmocka_unit_test(test_other_counts), cmocka_unit_test(test_cache_full),
+		cmocka_unit_test(test_records),
+		cmocka_unit_test(test_slow_storage),
+		cmocka_unit_test(test_upload),
+		cmocka_unit_test(test_widths),
+		cmocka_unit_test(test_enqueue),
+		cmocka_unit_test(test_dlfs),
+		cmocka_unit_test(test_eviction),
+		cmocka_unit_test(test_resume),
+		cmocka_unit_test(test_resume_by_other_chunks),
+		cmocka_unit_test(test_other_counts),
+		cmocka_unit_test(test_cache_full),
 		cmocka_unit_test(test_counters),
 	};
 

@@ -71,6 +71,13 @@ static void print(const struct tool *tool, const struct way *way)
 	memcpy(sorted, way->results, sizeof(sorted));
 	qsort(sorted, tool->runs, sizeof(*sorted), by_bytes);
 	median = sorted[tool->runs / 2];
+	if (tool->runs % 2 == 0) {
+		const struct peer_result *other = &sorted[tool->runs / 2 - 1];
+
+		median.samples = (median.samples + other->samples) / 2;
+		median.bytes = (median.bytes + other->bytes) / 2;
+		median.cores = (median.cores + other->cores) / 2;
+	}
 	if (tool->json) {
 		printf("{\"what\": \"%s\", \"samples_per_s\": %.0f, \"bytes_per_s\": %.0f, \"cores\": "
 		       "%.2f, \"ranks\": %u, \"runs\": [",

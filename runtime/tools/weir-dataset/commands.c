@@ -2,9 +2,11 @@
 /* commands.c: index, upload, info, verify and order. */
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 
 #include "tool.h"
 
@@ -155,14 +157,16 @@ int tool_verify(struct tool *tool)
 static int plot(const char *path, uint64_t *const orders[3], uint64_t samples)
 {
 	uint64_t step = samples / 4000 + 1;
-	FILE *to;
 	char command[600];
+	int status;
+	FILE *to;
 
 	if (strpbrk(path, "'\n\"\\"))
 		return tool_complain("--plot: a file name with quotes is not for gnuplot");
+	signal(SIGPIPE, SIG_IGN); /* a gnuplot that is not there, or ends early, is told by its exit status */
 	to = popen("gnuplot", "w");
 	if (!to)
-		return tool_complain("--plot needs gnuplot: apt-get install gnuplot-nox");
+		return tool_complain("cannot start gnuplot: %s", strerror(errno));
 	snprintf(command, sizeof(command),
 		 "set terminal svg size 1200,420\nset output '%.400s'\nset multiplot layout 1,3\nunset key\n"
 		 "set xlabel 'position'\nset ylabel 'sample'\n",
@@ -175,7 +179,10 @@ static int plot(const char *path, uint64_t *const orders[3], uint64_t samples)
 			fprintf(to, "%" PRIu64 " %" PRIu64 "\n", i, orders[order][i]);
 		fputs("e\n", to);
 	}
-	return pclose(to) == 0 ? TOOL_OK : tool_complain("gnuplot could not write %s", path);
+	status = pclose(to);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return tool_complain("--plot needs gnuplot: apt-get install gnuplot-nox");
+	return status == 0 ? TOOL_OK : tool_complain("gnuplot could not write %s", path);
 }
 
 int tool_order(struct tool *tool)
