@@ -53,4 +53,13 @@ expect 1 '1 MiB' 'too small' "$engine" format "$root/small"
 expect 1 '1 MiB' 'too small, and made for it' "$engine" format "$root/none" --size 64K
 expect 2 'cannot access' 'which leaves nothing behind' env LC_ALL=C ls "$root/none"
 expect 0 small 'what was there stays' ls "$root/small"
+for at in 65600 $((4194304 - 4096)); do # where file systems and arrays of disks have their superblocks
+  rm -f "$root/disk"
+  truncate -s 4M "$root/disk"
+  printf superblock | dd of="$root/disk" bs=1 seek=$at conv=notrunc status=none
+  cp "$root/disk" "$root/as_it_was"
+  expect 1 'not empty' "nothing in front, something at $at" "$engine" format "$root/disk"
+  expect 1 'not empty' '... nor is it cut' "$engine" format "$root/disk" --size 2M
+  expect 0 '' '... and it is as it was' bash -c 'cmp "$0" "$1" && echo' "$root/disk" "$root/as_it_was"
+done
 echo "1..$count"

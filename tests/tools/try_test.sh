@@ -51,6 +51,12 @@ ends 2 'a GPU that is not there' 'no backend can use gpu:77' --gpu gpu:77 --size
 ends 2 'one GPU of two that is not there' 'no backend can use gpu:77' --gpu cpu --gpu gpu:77 --size 4M
 ends 1 'a folder that is not there' 'no temporary file' --dir "$work/nowhere" --size 4M
 
+# Of a machine that cannot be looked at nothing is known: descriptors are too few. (Sanitizers need some.)
+said=$(ulimit -n 4; "$try" --dir "$work/empty" --size 4M --runtime 0.02 2>&1)
+status=$?
+[ $status = 1 ] && [[ $said == *'nothing was tested'* || $said == *anitizer* ]]
+report $? 'nothing tested is no success' "status $status: $said"
+
 "$try" "${short[@]}" --report "$work/report" >"$work/out" 2>"$work/err"
 report $? 'the host'"'"'s lanes and a file are good' "$(cat "$work/out" "$work/err")"
 cmp -s <(sed '$d' "$work/out") "$work/report.txt" || cmp -s "$work/out" "$work/report.txt"

@@ -80,6 +80,10 @@ says 'a file that ends within a block' 0 '' "${v[@]}" put a "$work/odd"
 says 'back with the rest of the volume' 0 '' "${v[@]}" get a "$work/out"
 cmp -n $((1048576 + 5000)) "$work/odd" "$work/out" && cmp -n 3192 /dev/zero <(tail -c +$((1048576 + 5001)) "$work/out")
 report $? 'byte for byte, and zeros to the end of its last block'
+head -c $((2097152 + 1)) /dev/urandom >"$work/long"
+says 'a file that is too long' 1 'longer than the volume' "${v[@]}" put a "$work/long"
+"${v[@]}" get a "$work/out2" && cmp "$work/out" "$work/out2"
+report $? 'and the volume is as it was'
 if [ -n "$losing" ]; then
   says 'what is lost at the close of the file' 1 'cannot be written: Disk quota exceeded' \
     env LD_PRELOAD="$losing" "${v[@]}" get a "$work/out"
@@ -120,6 +124,9 @@ all+=($!)
 exec 3>"$work/pipe"
 cat "$work/in" >&3
 until "${v[@]}" engines | grep -q ' 256 of ' || ! kill -0 $put 2>/dev/null; do sleep 0.1; done
+"${v[@]}" lease late >"$work/lease"
+grep -qE '^.*client [1-9][0-9]* writes, lease [1-9][0-9]*, ([12]?[0-9]|30) s left' "$work/lease"
+report $? 'who writes, and how long it may' "$(cat "$work/lease")"
 kill -9 $last
 exec 3>&-
 wait $put

@@ -99,7 +99,11 @@ int graph_stripe(const char *set, char *const files[], unsigned count, uint64_t 
 	for (unsigned i = 0; i < count && !status; i++) {
 		status = graph_check_apart(set, files[i], error);
 		for (unsigned j = 0; j < i && !status; j++)
-			status = graph_check_apart(files[j], files[i], error);
+			if (graph_same_file(files[j], files[i]))
+				status = graph_fail(
+					error, -EINVAL,
+					"%s and %s are the same file: each unit needs a file of its own",
+					files[j], files[i]);
 	}
 	if (!status)
 		status = graph_bel_files_open(set, &bel, &members, error);

@@ -18,7 +18,7 @@
 #include "base/uri.h"
 #include "engine/engine.h"
 
-enum { EXIT_BAD = 1, DEPTH = 64 };
+enum { EXIT_BAD = 1, DEPTH = 64, EDGE_BYTES = 1 << 20 };
 
 static const char about[] =
 	"usage: weir-engine format FILE [--size SIZE] [--force]\n"
@@ -76,15 +76,12 @@ static int resize(void)
 	return error;
 }
 
-/* Nothing but zeros in front, where a superblock, a file system or a partition table would be. */
-static int check_empty(void)
+/* Is there anything but zeros in the MiB from @at on? */
+static int check_edge(int file, off_t at)
 {
-	unsigned char bytes[2 * NVME_VOLUME_BLOCK_BYTES];
-	int file = open(task.path, O_RDONLY | O_CLOEXEC);
-	ssize_t got = file < 0 ? -1 : read(file, bytes, sizeof(bytes));
+	static unsigned char bytes[EDGE_BYTES];
+	ssize_t got = pread(file, bytes, sizeof(bytes), at);
 
-	if (file >= 0)
-		close(file);
 	if (got < 0)
 		return weir_fail(errno, "cannot read %s: %s", task.path, strerror(errno));
 	for (ssize_t i = 0; i < got; i++)
@@ -93,6 +90,24 @@ static int check_empty(void)
 					 "%s is not empty; --force makes an empty engine of it all the same",
 					 task.path);
 	return 0;
+}
+
+/* At both ends, where superblocks, file systems, arrays and partition tables have something. */
+static int check_empty(void)
+{
+	int file = open(task.path, O_RDONLY | O_CLOEXEC);
+	off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
+	int error = 0;
+
+	if (end < 0)
+		error = weir_fail(errno, "cannot read %s: %s", task.path, strerror(errno));
+	if (!error)
+		error = check_edge(file, 0);
+	if (!error && end > EDGE_BYTES)
+		error = check_edge(file, end - EDGE_BYTES);
+	if (file >= 0)
+		close(file);
+	return error;
 }
 
 static int open_engine(bool format, struct weir_engine **engine)

@@ -182,7 +182,9 @@ int try_report(const struct try_options *options, struct try_results *results)
 	count(results->figures, &counts);
 	text = make_text(results, counts);
 	json = make_json(results, counts);
-	status = !text || !json || counts.failed;
+	if (!counts.good && !counts.failed)
+		(void)tool_complain("nothing was tested; the report says what is missing");
+	status = !text || !json || counts.failed || !counts.good;
 	if (text && json) {
 		fputs(options->json ? json : text, stdout);
 		putchar('\n');

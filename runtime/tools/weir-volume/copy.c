@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <weir/weir.h>
 
@@ -13,22 +14,30 @@
 
 enum { PART_BYTES = 1 << 20, URI_BYTES = 1024, QUEUES = 1, DEPTH = 16 };
 
+static int fail_long(const char *path)
+{
+	return weir_fail(ENOSPC, "%s is longer than the volume; weir-volume resize lets it grow", path);
+}
+
 /* The rest of the last block is zeros. */
 static int put_all(struct weir_storage *storage, FILE *file, const char *path, unsigned block, uint64_t size)
 {
 	unsigned char *part = malloc(PART_BYTES);
+	struct stat status;
 	uint64_t at = 0;
 	size_t got;
 	int error = part ? 0 : weir_fail(ENOMEM, "no memory to copy %s", path);
 
+	/* of a file it is known before anything is overwritten */
+	if (!error && !fstat(fileno(file), &status) && S_ISREG(status.st_mode) &&
+	    (uint64_t)status.st_size > size)
+		error = fail_long(path);
 	while (!error && (got = fread(part, 1, PART_BYTES, file)) != 0) {
 		size_t bytes = (got + block - 1) / block * block;
 
 		memset(part + got, 0, bytes - got);
 		if (at + bytes > size)
-			error = weir_fail(ENOSPC,
-					  "%s is longer than the volume; weir-volume resize lets it grow",
-					  path);
+			error = fail_long(path);
 		else
 			error = weir_storage_write(storage, at, part, bytes);
 		at += bytes;
