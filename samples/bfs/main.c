@@ -144,7 +144,7 @@ static int verify(struct command *command, struct bfs_search *search, const stru
 	if (!path)
 		return -EINVAL;
 	depths = malloc(graph->vertices * sizeof(*depths));
-	code = depths ? bfs_reference(path, result->source, &expected, &edges, error) : -ENOMEM;
+	code = depths ? bfs_reference(path, graph, result->source, &expected, &edges, error) : -ENOMEM;
 	if (!code)
 		code = bfs_depths(search, depths, error);
 	for (uint64_t v = 0; v < graph->vertices && !code; v++) {

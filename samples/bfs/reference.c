@@ -33,11 +33,12 @@ static uint64_t search(const struct reference_graph *graph, uint64_t source, uin
 	return edges;
 }
 
-int bfs_reference(const char *path, uint64_t source, uint32_t **depths, uint64_t *edges, char *error)
+int bfs_reference(const char *path, const struct graph_info *of, uint64_t source, uint32_t **depths,
+		  uint64_t *edges, char *error)
 {
 	struct reference_graph graph;
 	uint64_t *queue = NULL;
-	int code = reference_load(path, false, &graph, error);
+	int code = reference_load(path, false, of->vertices, of->edges, &graph, error);
 
 	*depths = NULL;
 	if (!code) {

@@ -138,7 +138,8 @@ static int run_all(struct graph_frame *frame, char *error)
 	if (!code)
 		code = run_stored(frame, error);
 	if (!code && frame->verify)
-		code = reference_load(path, frame->setup.weighted, &reference, error);
+		code = reference_load(path, frame->setup.weighted, frame->info.vertices, frame->info.edges,
+				      &reference, error);
 	if (!code && frame->verify)
 		code = frame->sample->verify(frame, &reference, error);
 	if (!code && frame->output)

@@ -48,7 +48,8 @@ static int load(struct graph_source *source, bool weighted, struct reference_gra
 	return read_edges(source, graph, &why) ? sample_fail(error, -EINVAL, "%s", why.text) : 0;
 }
 
-int reference_load(const char *path, bool weighted, struct reference_graph *graph, char *error)
+int reference_load(const char *path, bool weighted, uint64_t vertices, uint64_t edges,
+		   struct reference_graph *graph, char *error)
 {
 	struct graph_error why = { .text = "" };
 	struct graph_progress notes;
@@ -63,6 +64,13 @@ int reference_load(const char *path, bool weighted, struct reference_graph *grap
 	else if (!source->grouped || (weighted && !source->weighted))
 		code = sample_fail(error, -EINVAL, "%.800s has no %s to verify with", path,
 				   source->grouped ? "weights" : "rows of edges, being text,");
+	else if (source->vertices != vertices || source->edges != edges)
+		code = sample_fail(
+			error, -EINVAL,
+			"%.800s is another graph: %llu vertices and %llu edges, and of the one that "
+			"was read %llu and %llu; verify with the file that it came from",
+			path, (unsigned long long)source->vertices, (unsigned long long)source->edges,
+			(unsigned long long)vertices, (unsigned long long)edges);
 	else
 		code = load(source, weighted, graph, error);
 	graph_source_close(source);

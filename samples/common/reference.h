@@ -15,9 +15,19 @@ struct reference_graph {
 	uint32_t *weights; /* NULL unless asked for */
 };
 
-/** reference_load() - a .bel set, .sg or .wsg file; 0 or a negative errno with a sentence; reference_free()
- * it in any case */
-int reference_load(const char *path, bool weighted, struct reference_graph *graph, char *error);
+/**
+ * reference_load() - read what a result is verified with
+ * @path: .bel set, .sg or .wsg file
+ * @weighted: with weights
+ * @vertices: how many the graph has whose result it is
+ * @edges: of these, too; a file with others is refused
+ * @graph: receives it; reference_free() it in any case
+ * @error: a sentence on failure, SAMPLE_ERROR_BYTES
+ *
+ * Return: 0 or a negative errno.
+ */
+int reference_load(const char *path, bool weighted, uint64_t vertices, uint64_t edges,
+		   struct reference_graph *graph, char *error);
 void reference_free(struct reference_graph *graph);
 
 #endif

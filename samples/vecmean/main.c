@@ -213,6 +213,11 @@ static int add_results(struct command *command, struct total *total)
 	}
 	if (!command->is_float)
 		total->sum = (double)total->exact;
+	if (!code) { /* no pass has them from the one before */
+		memset(sums, 0, lanes * sizeof(*sums));
+		code = weir_copy_to_device(command->context, command->args.results, sums,
+					   lanes * sizeof(*sums));
+	}
 	free(sums);
 	return code;
 }
@@ -299,7 +304,9 @@ static int run_plain(struct command *command, struct report *report, char *error
 	report->load = sample_now() - begin;
 	if (!code)
 		code = pass(command, name, &total, &report->plain, error); /* loads the kernel, warms up */
-	return code ? code : pass(command, name, &total, &report->plain, error);
+	if (!code)
+		code = pass(command, name, &total, &report->plain, error);
+	return code || !command->verify ? code : verify(command, &total, error);
 }
 
 static int run(struct command *command, struct report *report, char *error)
@@ -321,6 +328,8 @@ static int run(struct command *command, struct report *report, char *error)
 		code = pass(command, name, &again, &seconds[i], error);
 		if (!code && !command->is_float && again.exact != total.exact)
 			code = differ("another pass", &total, &again, error);
+		else if (!code && command->verify)
+			code = verify(command, &again, error);
 	}
 	if (!code)
 		report->again = sample_median(seconds, command->repeat);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../common/load.h"
 #include "../common/vector.h"
 #include "vectoradd.h"
 
@@ -14,7 +15,8 @@ enum {
 	LEAST_TILE = 4096,
 	TILED_WAVES = 16,
 	CACHED_WAVES = 16,
-	WAVE_LINES = 8 * VECTORADD_LINES
+	WAVE_LINES = 8 * VECTORADD_LINES,
+	PART_BYTES = 1 << 20
 };
 
 /** struct command - what the command line says, and what is open */
@@ -365,14 +367,43 @@ static int run_once(struct command *command, const char *way, int (*run)(struct 
 	return code || !command->verify ? code : verify(command, way, error);
 }
 
+/* c as device memory has it. */
+static int verify_plain(struct command *command, char *error)
+{
+	struct check check = { command, "in plain memory" };
+	uint64_t *words = malloc(PART_BYTES);
+	int code = words ? 0 : sample_fail(error, -ENOMEM, "no memory to verify with");
+
+	for (uint64_t at = 0; at < command->bytes && !code; at += PART_BYTES) {
+		uint64_t bytes = command->bytes - at < PART_BYTES ? command->bytes - at : PART_BYTES;
+
+		code = sample_pass(
+			error, weir_copy_from_device(command->context, words, command->flat.c + at, bytes));
+		if (!code)
+			code = compare(words, at / 8, bytes / 8, &check, error);
+	}
+	free(words);
+	return code;
+}
+
+static int load_plain(struct command *command, uint64_t first_byte, uint64_t *address)
+{
+	struct sample_source source = { .storages = &command->storage,
+					.storage_count = 1,
+					.first_byte = first_byte,
+					.bytes = command->bytes };
+
+	return sample_load(command->context, &source, address);
+}
+
 static int run_plain(struct command *command, double *seconds)
 {
 	struct vectoradd_plain_args *flat = &command->flat;
 	uint32_t blocks;
 	int code = sample_blocks(command->context, flat->count, &blocks);
 
-	if (code || (code = weir_alloc(command->context, command->bytes, &flat->a)) != 0 ||
-	    (code = weir_alloc(command->context, command->bytes, &flat->b)) != 0 ||
+	if (code || (code = load_plain(command, 0, &flat->a)) != 0 ||
+	    (code = load_plain(command, command->bytes, &flat->b)) != 0 ||
 	    (code = weir_alloc(command->context, command->bytes, &flat->c)) != 0)
 		return code;
 	for (unsigned i = 0; i < 2 && !code; i++) { /* the first time loads the kernel */
@@ -401,6 +432,8 @@ static int run(struct command *command, struct report *report, char *error)
 	report->tiled = sample_median(tiled, command->runs);
 	if (command->plain)
 		code = sample_pass(error, run_plain(command, &report->plain));
+	if (!code && command->plain && command->verify)
+		code = verify_plain(command, error);
 	return code ? code : sample_pass(error, weir_cache_stats(command->lines, &report->cache));
 }
 

@@ -27,6 +27,12 @@ check() { # check NAME WORDS SAMPLE ARGUMENTS...: succeeds, verified, and the JS
   say $? "$sample: $name (/$words/)" "$output"
 }
 
+agree() { # agree NAME EXPRESSION SAMPLE ARGUMENTS...: figures of its JSON agree with one another
+  local name=$1 expression=$2 sample=$3 output; shift 3
+  output=$(run 120 "$sample" "$@" --json 2>&1 | "$(dirname "$0")/../samples/figures.py" "$expression" 2>&1)
+  say $? "$sample: $name" "$output"
+}
+
 refuse() { # refuse NAME STATUS WORDS SAMPLE ARGUMENTS...: exit status and a sentence with WORDS, in one line if it is no usage
   local name=$1 status=$2 words=$3 sample=$4 output rc; shift 4
   output=$(run 60 "$sample" "$@" 2>&1 >/dev/null); rc=$?
@@ -44,6 +50,9 @@ for path in $paths; do
   check "64 KiB by $path, O_DIRECT" '"direct": true' kvcache "$dir/kv" --path $path --block 64K --loads 60 --batch 7 --runs 1 --threads 1 --direct
 done
 check "blocks of 512 bytes, no plain version" '"block_bytes": 512' kvcache "$dir/kv" --block 512 --loads 3000 --batch 2000 --runs 1 --no-plain
+agree "rates" 'near(f["weir_blocks_per_s"] * f["weir_seconds"], f["blocks"]) and near(f["weir_bytes_per_s"], f["weir_blocks_per_s"] * 8192) and
+  near(f["plain_blocks_per_s"] * f["plain_seconds"], f["blocks"]) and near(f["ratio"], f["plain_seconds"] / f["weir_seconds"]) and
+  near(f["mapped_ratio"], f["mapped_seconds"] / f["weir_seconds"])' kvcache "$dir/kv" --block 8K --loads 500 --batch 100 --runs 1 --threads 2 --mmap
 check "one block longer than staging" '"block_bytes": 3145728' kvcache "$dir/kv" --block 3M --loads 3 --batch 2 --runs 1 --threads 1
 if [ "$WEIR_BACKEND" = cpu ]; then
   truncate -s 32M "$dir/memory"
@@ -90,6 +99,8 @@ for path in $paths; do
   check "by $path, O_DIRECT" '"direct": true' safetensors "$dir/model" --path $path --runs 1 --direct
 done
 
+agree "rates" 'near(f["weir_bytes_per_s"] * f["weir_seconds"], f["bytes"]) and near(f["ratio"], f["plain_seconds"] / f["weir_seconds"]) and
+  near(f["mapped_ratio"], f["mapped_seconds"] / f["weir_seconds"])' safetensors "$dir/model" --threads 3 --mmap --runs 1
 check "three ways, none of it in the page cache" '"mapped_ratio"' safetensors "$dir/model" --threads 3 --mmap --cold --runs 2
 
 if [ -n "$forge" ]; then

@@ -235,6 +235,11 @@ table refused <<CASES
   sssp | a delta that is no number | does not take "few" | 2 @/kron10.bel --delta few
   sssp | edge to a vertex that does not exist | 65535.*1024 | 1 @/bad.bel --delta 0
   cc | verification without a reference | --reference | 1 --offsets file:@/kron10.bel.col --edges file:@/kron10.bel.dst --cache 1M --verify
+  cc | a larger graph to verify with | is another graph: 16384 vertices .* 1024 and | 1 @/kron10.bel --verify --reference @/kron14.bel
+  cc | a smaller graph to verify with | is another graph: 4 vertices | 1 @/kron10.bel --verify --reference @/tiny.bel
+  bfs | another graph to verify with | is another graph: 4 vertices | 1 @/kron10.bel --verify --reference @/tiny.bel
+  sssp | another graph to verify with | is another graph: 4 vertices | 1 @/kron10.bel --source 999 --verify --reference @/tiny.bel
+  pagerank | one with as many vertices to verify with | is another graph: 1024 vertices | 1 @/kron10.bel --verify --reference @/urand10.bel
   pagerank | no iterations | from 1 to | 2 @/kron10.bel --iterations 0
   vecmean | no storage | give one storage | 2 --verify
   vecmean | missing file | nothing | 1 file:@/nothing
@@ -281,6 +286,11 @@ if [ -n "$forge" ]; then
   found "no labels in plain memory" "FORGE=idle FORGE_KERNEL=cc_plain_edges" cc "$dir/urand10.bel" --verify --plain
   found "no sums by hand" "FORGE=idle FORGE_KERNEL=vectoradd_tiled" vectoradd virt:12M --runs 1 --verify
   found "no sums through the cache" "FORGE=idle FORGE_KERNEL=vectoradd_cached" vectoradd virt:12M --runs 1 --verify
+  found "no sums in plain memory" "FORGE=idle FORGE_KERNEL=vectoradd_plain" vectoradd virt:12M --runs 1 --verify --plain
+  found "the last sum in plain memory" "FORGE=last FORGE_OF=copy FORGE_ONLY=3" vectoradd virt:12M --runs 1 --verify --plain
+  found "no sum in plain memory" "FORGE=idle FORGE_KERNEL=vecmean_plain_u64" vecmean virt:1M --verify --plain
+  found "no sum in plain memory, f32" "FORGE=idle FORGE_KERNEL=vecmean_plain_f32" vecmean virt:1M --type f32 --verify --plain
+  found "zero of the second pass' sums, f32" "FORGE=zero FORGE_OF=copy FORGE_ONLY=1" vecmean virt:1M --type f32 --repeat 2 --verify
 fi
 
 # Results as files, and graphs as they are. (tests/graph/gapbs_test.sh compares results with another program's.)
@@ -329,6 +339,31 @@ if chosen "edges of all iterations"; then
     printf 'not ok %d - pagerank: edges of all iterations\n' "$count"
     printf '%s\n' "$text" "$edges edges" | sed 's/^/# /'
   fi
+fi
+# Figures agree with one another.
+agree() { # agree NAME EXPRESSION RESULT SAMPLE ARGUMENTS...
+  local name=$1 expression=$2 result=$3 sample=$4; shift 4
+  chosen "$name" || return 0
+  count=$((count + 1))
+  if output=$("$(program "$sample")" "$@" --json 2>&1 | "$(dirname "$0")/figures.py" "$expression" ${result:+"$result"} 2>&1); then
+    printf 'ok %d - %s: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s: %s\n' "$count" "$sample" "$name"
+    sed 's/^/# /' <<<"$output"
+  fi
+}
+agree "vertices reached, and levels" 'f["reached"] == sum(v != NEVER for v in d) < len(d) and f["levels"] == 1 + max(v for v in d if v != NEVER)' \
+  "$dir/out" bfs "$dir/kron10.bel" --source 1 --output "$dir/out"
+agree "the median of three between the least and the most" '0 < f["warm_seconds_min"] < f["warm_seconds"] < f["warm_seconds_max"]' \
+  '' bfs "$dir/kron14.bel" --source 1 --repeat 3
+agree "the median of two" 'near(f["warm_seconds"], (f["warm_seconds_min"] + f["warm_seconds_max"]) / 2)' '' bfs "$dir/kron10.bel" --source 1 --repeat 2
+agree "rates" 'near(f["teps"], f["edges_traversed"] / f["seconds"]) and near(f["iops"], f["commands"] / f["seconds"])' '' bfs "$dir/kron10.bel" --source 1
+agree "gains and their limits" 'all(near(p["speedup"], p["sync_seconds"] / p["async_seconds"]) and
+  near(p["limit"], 4 * (1 + p["ratio"]) / (1 + p["ratio"] + 3 * max(p["ratio"], 1))) for p in f["points"]) and
+  f["best_speedup"] == max(p["speedup"] for p in f["points"]) and (f["best_speedup"], f["best_ratio"]) in [(p["speedup"], p["ratio"]) for p in f["points"]]' \
+  '' ctc virt:1M --lanes 4 --step 0.5 --runs 1 --commands 4
+if [ "$WEIR_BACKEND" = cpu ]; then # the graph is looked at before, and then all of it is in the cache
+  agree "commands of the run alone" 'f["commands"] == 0' '' pagerank "$dir/kron10.bel" --iterations 1 --tolerance 0 --cache 64M
 fi
 ln -sf /dev/full "$dir/full.txt" # of so few values none is written before the end
 refuse "a full disk, for a few bytes" 1 'cannot write /dev/full: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output /dev/full
