@@ -238,7 +238,7 @@ static struct cpu_launch *launch_new(struct cpu_backend *backend, const struct c
 	launch->kernel = kernel;
 	launch->blocks = blocks;
 	launch->threads = threads;
-	launch->waves_per_block = (threads + backend->width - 1) / backend->width;
+	launch->waves_per_block = (u32)(((u64)threads + backend->width - 1) / backend->width);
 	launch->waves = (u64)launch->waves_per_block * blocks;
 	launch->waves_left = launch->waves;
 	launch->users = backend->worker_count;

@@ -114,7 +114,7 @@ static int take_io(struct weir_file_batch *batch, size_t index)
 		error = check_target(&batch->targets[state->target], io, index);
 	if (!error)
 		check_reachable(batch, io, &batch->targets[state->target]);
-	state->left = state->end = io->bytes;
+	state->bytes = state->left = state->end = io->bytes;
 	return error;
 }
 
@@ -176,7 +176,7 @@ int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t co
 
 static void skip_empty(struct weir_file_batch *batch)
 {
-	while (batch->next_io < batch->count && batch->next_at == batch->io[batch->next_io].bytes) {
+	while (batch->next_io < batch->count && batch->next_at == batch->states[batch->next_io].bytes) {
 		batch->next_io++;
 		batch->next_at = 0;
 	}

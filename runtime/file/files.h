@@ -74,12 +74,14 @@ struct file_target {
 
 /**
  * struct file_state - how far a request is
+ * @bytes: its length; the request is its owner's again once it has its result
  * @left: bytes whose piece has not ended
  * @end: where the first piece that ended short or failed ended; at first the request's length
  * @error: why, if it failed
  * @target: index of the descriptor
  */
 struct file_state {
+	uint64_t bytes;
 	uint64_t left;
 	uint64_t end;
 	int error;
