@@ -200,12 +200,17 @@ u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client)
 	return NVME_STATUS_SUCCESS;
 }
 
+/* After a start the volume of a block may be no more: it was deleted, and the journal was cut off before it
+ * says so. */
 static bool is_placed(const struct weir_engine *engine, const struct engine_header *header)
 {
-	const struct nvme_volume *volume = &engine->volumes[header->vid]->is;
-	u32 group = weir_placement_group(header->vid, header->vba, volume->unit_log2);
+	const struct engine_volume *volume = engine_volume_find(engine, header->vid);
+	u32 group;
 
-	for (u32 i = 0; i < volume->replicas; i++)
+	if (!volume)
+		return false;
+	group = weir_placement_group(header->vid, header->vba, volume->is.unit_log2);
+	for (u32 i = 0; i < volume->is.replicas; i++)
 		if ((engine->placement[group] >> (8 * i) & 0xff) == engine->map.self)
 			return true;
 	return false;

@@ -15,6 +15,8 @@ enum {
 	FEW = 300,
 	LARGE_GIB = 18,
 	ENTERED = 300000,
+	SMALL_BYTES = 2 << 20,
+	RECORDS = 1200, /* more than half of its journal has room for */
 };
 
 #define OLD_VERSION (NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR)
@@ -233,7 +235,8 @@ static void change_few(struct weir_engine *engine)
 		assert_int_equal(direct_write(engine, vba, 3, false), 0);
 }
 
-/* The newest checkpoint is not whole, as its last page shows: what was read of it does not stay. */
+/* The newest checkpoint is not whole, as its last page shows: what was read of it does not stay.
+ */
 static void test_older_checkpoint(void **state)
 {
 	struct lossy lossy;
@@ -256,6 +259,55 @@ static void test_older_checkpoint(void **state)
 	check_more(engine);
 	assert_true(direct_holds(engine, USED - 1, 0) && direct_holds(engine, USED, 3));
 	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* As volume_delete() does it, which waits for its commit then. */
+static void delete_volume(struct weir_engine *engine)
+{
+	engine_lock(engine);
+	engine_volume_delete(engine, VID);
+	engine_record(engine, ENGINE_RECORD_DELETE, VID, NULL, 0);
+	engine_unlock(engine);
+}
+
+/* The volume is deleted when the first pages of a batch are there; a checkpoint follows, then the rest of the
+ * batch, and the power fails. */
+static void delete_in_mid_batch(struct lossy *lossy, const struct weir_io *io)
+{
+	struct scene *scene = lossy->argument;
+	const struct engine_shape *shape = &scene->engine->shape;
+
+	scene->heads += is_head(shape, io->offset_bytes / BLOCK);
+	if (!is_of_journal(shape, io->offset_bytes / BLOCK))
+		return;
+	if (engine_volume_find(scene->engine, VID))
+		delete_volume(scene->engine);
+	lossy->off = scene->heads;
+}
+
+/* What is behind the checkpoint is of a volume that it has not; that it was deleted did not get there. */
+static void test_deleted_meanwhile(void **state)
+{
+	struct scene scene = { .heads = 0 };
+	struct lossy lossy;
+
+	(void)state;
+	scene.engine = direct_begin(&lossy, SMALL_BYTES);
+	for (u64 i = 1; i <= RECORDS; i++)
+		assert_int_equal(direct_trim(scene.engine, USED, i, false), 0);
+	lossy.argument = &scene;
+	lossy.meanwhile = delete_in_mid_batch;
+	assert_int_not_equal(direct_flush(scene.engine), 0);
+	assert_int_equal(scene.heads, 1);
+	direct_close(scene.engine);
+	lossy.meanwhile = NULL;
+	lossy_crash(&lossy, NOTHING_IS_KEPT);
+	scene.engine = direct_open(&lossy);
+	assert_non_null(scene.engine);
+	assert_int_equal(direct_status(scene.engine).volumes, 0);
+	check_nothing_is_wrong(scene.engine);
+	direct_close(scene.engine);
 	lossy_destroy(&lossy);
 }
 
@@ -390,8 +442,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_written_meanwhile), cmocka_unit_test(test_trimmed_meanwhile),
 		cmocka_unit_test(test_older_records),     cmocka_unit_test(test_grown_shards),
-		cmocka_unit_test(test_older_checkpoint),  cmocka_unit_test(test_many_shards),
-		cmocka_unit_test(test_full_tables),
+		cmocka_unit_test(test_older_checkpoint),  cmocka_unit_test(test_deleted_meanwhile),
+		cmocka_unit_test(test_many_shards),       cmocka_unit_test(test_full_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
