@@ -202,6 +202,22 @@ static void test_an_engine_with_a_newer_lease_is_brought(void **state)
 	check_all(&writer);
 }
 
+/* An engine that is out, and refuses a change, has no part in it: it gets all before it comes in. */
+static void test_an_engine_that_is_out_bars_no_change(void **state)
+{
+	(void)state;
+	start_daemon(3, 1, true);
+	make_volume();
+	assert_true(d->engines[3].current);
+	refuse(3, NVME_ADMIN_VOLUME_LEASE, FAULT);
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	assert_false(d->engines[3].current);
+	refuse(3, 0, 0);
+	volumed_heartbeat(d);
+	assert_true(d->engines[3].current);
+	assert_int_equal(array.engines[3].volumes[1].is.lease_epoch, writer.lease);
+}
+
 /* Of one that is out the volume is made anew: what it wrote under that lease nobody else has. */
 static void test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew(void **state)
 {
@@ -391,6 +407,7 @@ int main(void)
 		CASE(test_a_lease_of_a_call_that_failed_is_overtaken),
 		CASE(test_an_end_of_a_lease_that_failed_is_overtaken),
 		CASE(test_an_engine_with_a_newer_lease_is_brought),
+		CASE(test_an_engine_that_is_out_bars_no_change),
 		CASE(test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew),
 		CASE(test_the_last_lease),
 		CASE(test_whose_lease),

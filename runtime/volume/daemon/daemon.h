@@ -218,7 +218,7 @@ unsigned volumed_others_failed(const struct volumed *d, const struct volumed_eng
 void volumed_heartbeat(struct volumed *d);
 /**
  * volumed_each_in() - have each engine of the map carry @call out; one that does not answer is taken out
- * first
+ * first. One that is out, and refuses, has no part in it: the heartbeat brings it all
  * @accepts: an NVMe status that is as good as success
  *
  * Return: 0 or a negative errno with a sentence: then some may have carried it out. -ESTALE: one has a newer

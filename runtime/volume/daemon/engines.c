@@ -414,6 +414,7 @@ void volumed_heartbeat(struct volumed *d)
 		beat(d, &d->engines[i]);
 }
 
+/* One that is out, and refuses, is passed over: the heartbeat brings it all once more before it comes in. */
 static int each_once(struct volumed *d, int (*call)(struct volume_engine_link *link, const void *argument),
 		     const void *argument, int accepts, const char *what, struct volumed_engine **silent)
 {
@@ -430,6 +431,10 @@ static int each_once(struct volumed *d, int (*call)(struct volume_engine_link *l
 			engine->current = false;
 			*silent = engine;
 			return status;
+		}
+		if (status && status != accepts && !volumed_engine_in(engine)) {
+			engine->current = false;
+			continue;
 		}
 		if (status && status != accepts)
 			return weir_fail(status == NVME_STATUS_VOLUME_STALE_LEASE ? ESTALE : EIO,
