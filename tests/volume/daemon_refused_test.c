@@ -218,6 +218,23 @@ static void test_an_engine_that_is_out_bars_no_change(void **state)
 	assert_int_equal(array.engines[3].volumes[1].is.lease_epoch, writer.lease);
 }
 
+/* Nor in what is durable: the blocks that are counted on are on others. */
+static void test_an_engine_that_is_out_bars_no_rebuild(void **state)
+{
+	(void)state;
+	start_daemon(3, 2, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	refuse(4, NVME_OPCODE_FLUSH, FAULT);
+	array.engines[2].dead = true;
+	settle();
+	assert_true(volumed_engine_in(&d->engines[3]) && d->engines[4].current);
+	assert_false(volumed_engine_in(&d->engines[4]));
+	assert_int_equal(d->failed, 0);
+	check_all(&writer);
+}
+
 /* Of one that is out the volume is made anew: what it wrote under that lease nobody else has. */
 static void test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew(void **state)
 {
@@ -408,6 +425,7 @@ int main(void)
 		CASE(test_an_end_of_a_lease_that_failed_is_overtaken),
 		CASE(test_an_engine_with_a_newer_lease_is_brought),
 		CASE(test_an_engine_that_is_out_bars_no_change),
+		CASE(test_an_engine_that_is_out_bars_no_rebuild),
 		CASE(test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew),
 		CASE(test_the_last_lease),
 		CASE(test_whose_lease),

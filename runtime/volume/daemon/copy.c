@@ -36,16 +36,20 @@ static u32 live_epoch(const struct volumed_volume *volume)
 		       : 0;
 }
 
-/* Who is asked: engines of the map, and the one that comes. */
+/* Engines of the map, and the one that comes, are copied from and to. */
+static bool takes_part(const struct volumed *d, unsigned i)
+{
+	return volumed_engine_in(&d->engines[i]) || (d->copy.task == VOLUMED_JOIN && d->copy.engine == i);
+}
+
 static void fill_level(const struct volumed *d, const struct volumed_volume *volume, const u32 *table,
 		       u64 from, struct volumed_level *level)
 {
 	memset(level, 0, sizeof(*level));
 	for (unsigned i = 0; i < d->engine_count; i++) {
 		const struct volumed_engine *engine = &d->engines[i];
-		bool joins = d->copy.task == VOLUMED_JOIN && d->copy.engine == i;
 
-		if (engine->current && (volumed_engine_in(engine) || joins))
+		if (engine->current && takes_part(d, i))
 			level->links[i] = engine->link;
 		if (level->links[i] && volumed_engine_in(engine))
 			level->authority |= 1u << i;
@@ -162,13 +166,9 @@ static struct volumed_volume *next_volume(struct volumed *d)
 /* All engines of the map are there, and the copying's own. */
 static bool complete(const struct volumed *d)
 {
-	for (unsigned i = 0; i < d->engine_count; i++) {
-		bool needed = volumed_engine_in(&d->engines[i]) ||
-			      (d->copy.task == VOLUMED_JOIN && d->copy.engine == i);
-
-		if (needed && !d->engines[i].current)
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (takes_part(d, i) && !d->engines[i].current)
 			return false;
-	}
 	return d->counted;
 }
 
@@ -176,7 +176,8 @@ static bool complete(const struct volumed *d)
 static int make_durable(struct volumed *d)
 {
 	for (unsigned i = 0; i < d->engine_count; i++) {
-		int status = d->engines[i].current ? volume_engine_flush(d->engines[i].link) : 0;
+		bool counts = d->engines[i].current && takes_part(d, i);
+		int status = counts ? volume_engine_flush(d->engines[i].link) : 0;
 
 		if (status < 0)
 			return status;
