@@ -76,6 +76,55 @@ static void test_an_engine_comes_back_beside_a_full_one(void **state)
 	check_all(&writer);
 }
 
+/* Engines 2 and 3 are out; 2 has begun to join. */
+static void begin_join(void)
+{
+	begin_written(4);
+	for (unsigned i = 3; i >= 2; i--) {
+		array.engines[i].dead = true;
+		settle();
+	}
+	stand_in_restart(&array.engines[2], false);
+	for (unsigned i = 0; i < MOST_STEPS && d->copy.task != VOLUMED_JOIN; i++, clock_ms++)
+		(void)volumed_step(d);
+	assert_int_equal(d->copy.task, VOLUMED_JOIN);
+	assert_int_equal(d->copy.engine, 2);
+}
+
+static void end_without_joined(void)
+{
+	stand_in_restart(&array.engines[3], false);
+	settle();
+	assert_true(volumed_engine_in(&d->engines[3]));
+	check_all(&writer);
+	do_call("engine_remove", json_pack("{s:i, s:b}", "id", 3, "lost", array.engines[2].dead), 0);
+	settle();
+	assert_int_equal(d->engine_count, 3);
+}
+
+/* One that dies while it joins, for good, keeps no other one from joining, nor itself from being removed. */
+static void test_an_engine_dies_while_it_joins(void **state)
+{
+	(void)state;
+	begin_join();
+	array.engines[2].dead = true;
+	for (unsigned i = 0; i < 2000; i++, clock_ms++)
+		(void)volumed_step(d);
+	end_without_joined();
+}
+
+/* The same of one that answers, and keeps nothing. */
+static void test_an_engine_fails_while_it_joins(void **state)
+{
+	(void)state;
+	begin_join();
+	array.engines[2].failed = array.engines[2].resets = true;
+	for (unsigned i = 0; i < 2000; i++, clock_ms++)
+		(void)volumed_step(d);
+	assert_true(d->engines[2].answers);
+	end_without_joined();
+}
+
 /* What the other one has acknowledged is not durable: one that failed writes, and has all, stays. */
 static void test_an_engine_stays_beside_one_that_keeps_nothing(void **state)
 {
@@ -150,6 +199,8 @@ int main(void)
 						set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_engine_comes_back_beside_a_full_one, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_an_engine_dies_while_it_joins, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_an_engine_fails_while_it_joins, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_an_engine_stays_beside_one_that_keeps_nothing, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_an_engine_is_put_back, set_up, tear_down),

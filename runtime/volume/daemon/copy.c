@@ -363,6 +363,8 @@ static void forget_engine(struct volumed *d, unsigned index)
 void volumed_copy_choose(struct volumed *d)
 {
 	(void)volumed_map_count(d);
+	if (d->copy.task == VOLUMED_JOIN && !d->engines[d->copy.engine].current)
+		volumed_copy_end(d); /* it is another one's turn: this one may have gone for good */
 	if (d->copy.task != VOLUMED_IDLE || !d->counted)
 		return;
 	if (d->rebuilding) { /* it was broken off */
