@@ -127,11 +127,12 @@ void engine_write_finish(struct engine_request *request)
 	engine_request_end_after(request, commit);
 }
 
-/* There is no room now; false: garbage is to be collected first. */
-static bool give_up(struct weir_engine *engine, u32 *status)
+/* There is no room for @wanted blocks now; false: garbage is to be collected first. */
+static bool give_up(struct weir_engine *engine, u32 wanted, u32 *status)
 {
 	bool never = engine_is_out_of_space(engine);
 
+	engine->want_blocks = wanted;
 	engine_want_space(engine);
 	if (never)
 		*status = NVME_STATUS_CAPACITY_EXCEEDED;
@@ -148,7 +149,7 @@ static bool take(struct engine_request *request, u32 wanted, u32 *status)
 		return true;
 	}
 	if (!engine_can_take(engine, wanted))
-		return give_up(engine, status);
+		return give_up(engine, wanted, status);
 	engine->coming += request->fresh;
 	engine->status.medium_writes += wanted;
 	for (u32 i = 0; i < request->blocks; i++)

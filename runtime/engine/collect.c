@@ -213,6 +213,12 @@ bool engine_is_out_of_space(const struct weir_engine *engine)
 	return true;
 }
 
+/* Whoever wants space has it. */
+static bool is_enough(const struct weir_engine *engine)
+{
+	return engine->free_erases > ENGINE_LOW_ERASE && engine_can_take(engine, engine->want_blocks);
+}
+
 unsigned engine_collect(struct weir_engine *engine)
 {
 	unsigned count;
@@ -220,7 +226,8 @@ unsigned engine_collect(struct weir_engine *engine)
 
 	engine_lock(engine);
 	count = free_some(engine);
-	if (!engine->want_space || engine->failed || engine->free_erases > ENGINE_LOW_ERASE) {
+	if (!engine->want_space || engine->failed || is_enough(engine)) {
+		engine->want_blocks = 0;
 		engine->want_space = engine->leaving != 0;
 		engine->blocked = engine->want_space && !count;
 		engine_unlock(engine);

@@ -198,7 +198,8 @@ struct weir_engine {
 	bool stop;
 	bool closing;
 	bool want_space;
-	bool blocked; /* no garbage can be collected before a reader leaves, or more of it comes */
+	u32 want_blocks; /* of the last write that there was no room for; 0: it has it */
+	bool blocked;    /* no garbage can be collected before a reader leaves, or more of it comes */
 	struct engine_shape shape;
 	struct engine_table table;
 	struct engine_header *headers;

@@ -69,6 +69,55 @@ static void test_no_garbage_is_read(void **state)
 	lossy_destroy(&lossy);
 }
 
+/* One write needs more than is free: garbage is collected until there is room, however much is free without
+ * it. */
+static void test_large_writes(void **state)
+{
+	enum { LARGE = 64, ROUNDS = 50 };
+	static unsigned char data[LARGE * BLOCK] __attribute__((aligned(BLOCK)));
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	assert_true(engine->shape.erase_blocks * (ENGINE_LOW_ERASE + 1 - ENGINE_SPARE_ERASE) < LARGE);
+	for (u64 i = 0; i < ROUNDS; i++) {
+		for (u64 vba = 0; vba < LARGE; vba++)
+			direct_fill(data + vba * BLOCK, vba, 1 + LARGE * i + vba);
+		assert_int_equal(direct_io(engine, WEIR_IO_WRITE, 0, LARGE, 1 + LARGE * i, false, data), 0);
+	}
+	for (u64 vba = 0; vba < LARGE; vba++)
+		assert_true(direct_holds(engine, vba, 1 + LARGE * (ROUNDS - 1) + vba));
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* One that there cannot be room for is refused. */
+static void test_a_write_that_is_too_large(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	unsigned char *data;
+	u32 blocks, large;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	blocks = engine->shape.user_blocks;
+	large = engine_blocks(engine) - blocks;
+	data = calloc(large, BLOCK);
+	assert_non_null(data);
+	for (u32 vba = 0; vba < blocks; vba++)
+		assert_int_equal(direct_write(engine, vba, 1 + vba, false), 0);
+	assert_int_equal(direct_io(engine, WEIR_IO_WRITE, 0, large, 1 + blocks, false, data),
+			 NVME_STATUS_CAPACITY_EXCEEDED);
+	for (u32 vba = 0; vba < blocks; vba++)
+		assert_true(direct_holds(engine, vba, 1 + vba));
+	assert_int_equal(direct_write(engine, 0, 1 + blocks, false), 0);
+	free(data);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 static const struct weir_medium_ops *behind_ops;
 static bool garbage_unread;
 
@@ -257,6 +306,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_full_behind),
 		cmocka_unit_test(test_no_garbage_is_read),
+		cmocka_unit_test(test_large_writes),
+		cmocka_unit_test(test_a_write_that_is_too_large),
 		cmocka_unit_test(test_garbage_that_fails_stays),
 		cmocka_unit_test(test_tables_are_small),
 		cmocka_unit_test(test_tombstones_have_memory_as_they_come),
