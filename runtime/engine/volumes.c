@@ -42,7 +42,8 @@ static bool is_volume(const struct nvme_volume *volume)
 	return is_number(volume->vid) && volume->replicas && volume->replicas <= NVME_VOLUME_MOST_REPLICAS &&
 	       volume->unit_log2 <= UNIT_LOG2_MOST && volume->blocks && volume->blocks <= (u64)1 << 32 &&
 	       volume->weight && volume->weight <= WEIGHT_MOST &&
-	       memchr(volume->name, 0, sizeof(volume->name)) && volume->lease_client <= NVME_VOLUME_MOST;
+	       memchr(volume->name, 0, sizeof(volume->name)) && volume->lease_client <= NVME_VOLUME_MOST &&
+	       volume->lease_epoch <= NVME_VOLUME_LAST_EPOCH;
 }
 
 /* A volume that is changed keeps its lease, unless a newer one is given, and its length, unless it grows: an
@@ -189,7 +190,7 @@ u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client)
 
 	if (!volume)
 		return refuse(NVME_STATUS_VOLUME_UNKNOWN);
-	if (client > NVME_VOLUME_MOST || epoch == ~(u32)0)
+	if (client > NVME_VOLUME_MOST || epoch > NVME_VOLUME_LAST_EPOCH)
 		return refuse(NVME_STATUS_INVALID_FIELD);
 	/* one epoch has one client: nobody may come after it, and nobody else have it */
 	if (epoch < volume->is.lease_epoch ||

@@ -54,6 +54,8 @@ static void test_volumes_that_are_none(void **state)
 	REFUSED(weight, 0);
 	REFUSED(weight, 1001);
 	REFUSED(lease_client, NVME_VOLUME_MOST + 1);
+	REFUSED(lease_epoch, NVME_VOLUME_LAST_EPOCH + 1);
+	REFUSED(lease_epoch, ~(u32)0);
 	volume = good();
 	memset(volume.name, 'n', sizeof(volume.name));
 	assert_int_equal(add(engine, &volume), INVALID);
@@ -109,7 +111,12 @@ static void test_permissions_and_leases_that_are_none(void **state)
 	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_LEASE, LEASE + 1, NVME_VOLUME_MOST + 1, NULL),
 			 INVALID);
 	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_LEASE, ~(u32)0, CLIENT, NULL), INVALID);
+	assert_int_equal(
+		direct_admin(engine, NVME_ADMIN_VOLUME_LEASE, NVME_VOLUME_LAST_EPOCH + 1, CLIENT, NULL),
+		INVALID);
 	assert_int_equal(engine->volumes[VID]->is.lease_epoch, LEASE);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_LEASE, NVME_VOLUME_LAST_EPOCH, CLIENT, NULL),
+			 0);
 	direct_close(engine);
 	lossy_destroy(&lossy);
 }
