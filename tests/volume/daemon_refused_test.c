@@ -381,6 +381,20 @@ static void test_engines_that_are_not_added(void **state)
 	assert_int_equal(d->engines[3].info.id, 4);
 }
 
+/* It is in the array: what it lacks it gets by heartbeats. */
+static void test_an_engine_that_is_added_gets_its_map_later(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	refuse(3, NVME_ADMIN_VOLUME_MAP, FAULT);
+	call_add("3", 0);
+	assert_int_equal(d->engine_count, 4);
+	assert_false(d->engines[3].current);
+	refuse(3, 0, 0);
+	settle();
+	assert_int_equal(d->counts.taken_in, 1);
+}
+
 static void test_the_last_engine_is_not_removed(void **state)
 {
 	(void)state;
@@ -433,6 +447,7 @@ int main(void)
 		CASE(test_a_connection_is_lost_during_a_change),
 		CASE(test_a_connection_is_lost_in_each_change),
 		CASE(test_engines_that_are_not_added),
+		CASE(test_an_engine_that_is_added_gets_its_map_later),
 		CASE(test_the_last_engine_is_not_removed),
 		CASE(test_a_volume_of_another_name_is_a_stranger),
 	};

@@ -226,7 +226,8 @@ void volumed_heartbeat(struct volumed *d);
  */
 int volumed_each_in(struct volumed *d, int (*call)(struct volume_engine_link *link, const void *argument),
 		    const void *argument, int accepts, const char *what);
-/** volumed_engine_add() - an engine for the array, which joins when it has its blocks */
+/** volumed_engine_add() - an engine for the array, which joins when it has its blocks; once it is in the
+ * array, heartbeats do what it or others fail of that */
 int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info, bool spare, u32 *id);
 /** volumed_engines_remaining() - how many are in, and are not to leave */
 unsigned volumed_engines_remaining(const struct volumed *d);

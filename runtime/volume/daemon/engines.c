@@ -492,8 +492,10 @@ int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info,
 	}
 	*id = copy.id;
 	volumed_copy_end(d);
-	error = volumed_map_push(d); /* all know it; it has no groups yet */
-	return error ? error : volumed_engine_bring(d, engine);
+	/* It is in the array now, and all know it; it has no groups yet. Heartbeats do what fails here. */
+	if (!volumed_map_push(d))
+		(void)volumed_engine_bring(d, engine);
+	return 0;
 }
 
 unsigned volumed_engines_remaining(const struct volumed *d)
