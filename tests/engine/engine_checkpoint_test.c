@@ -6,6 +6,8 @@
  */
 #include "engine_direct.h"
 
+#include "engine/pages.h"
+
 enum {
 	BYTES = 160 << 20,
 	USED = 28000,
@@ -15,6 +17,8 @@ enum {
 	FEW = 300,
 	LARGE_GIB = 18,
 	ENTERED = 300000,
+	MANY = 4000, /* permissions, on more pages than are written at once */
+	MANY_GIB = 1,
 	SMALL_BYTES = 2 << 20,
 	RECORDS = 1200, /* more than half of its journal has room for */
 };
@@ -226,6 +230,21 @@ static void damage(struct lossy *lossy, const struct engine_shape *shape, u64 ge
 	lossy->now[(slot + pages) * BLOCK + 100] ^= 1;
 }
 
+/* A byte of the last page of the journal. */
+static unsigned char *journal_end(struct lossy *lossy, const struct engine_shape *shape)
+{
+	struct engine_page *last = NULL;
+
+	for (u32 i = 0; i < shape->journal_blocks; i++) {
+		struct engine_page *page = (void *)(lossy->now + (shape->journal + i) * BLOCK);
+
+		if (page->magic == ENGINE_MAGIC_JOURNAL && (!last || page->sequence > last->sequence))
+			last = page;
+	}
+	assert_non_null(last);
+	return &last->records[100];
+}
+
 /* Fewer than have a checkpoint written: blocks that become tombstones, and the reverse. */
 static void change_few(struct weir_engine *engine)
 {
@@ -235,8 +254,8 @@ static void change_few(struct weir_engine *engine)
 		assert_int_equal(direct_write(engine, vba, 3, false), 0);
 }
 
-/* The newest checkpoint is not whole, as its last page shows: what was read of it does not stay.
- */
+/* The newest checkpoint is not whole, as its last page shows: what was read of it does not stay. All that is
+ * newer than the one before has to be in the journal. */
 static void test_older_checkpoint(void **state)
 {
 	struct lossy lossy;
@@ -254,6 +273,9 @@ static void test_older_checkpoint(void **state)
 	assert_int_equal(engine->generation, generation);
 	direct_close(engine);
 	damage(&lossy, &shape, generation + 1);
+	*journal_end(&lossy, &shape) ^= 1;
+	assert_null(direct_open(&lossy));
+	*journal_end(&lossy, &shape) ^= 1;
 	engine = direct_open(&lossy);
 	assert_non_null(engine);
 	check_more(engine);
@@ -372,6 +394,59 @@ static void test_many_shards(void **state)
 	close(medium);
 }
 
+static const struct weir_medium_ops *sparse_ops;
+static struct weir_engine *permitted; /* whose volume is deleted with the next write */
+
+static bool submit_and_delete(struct weir_medium *medium, struct weir_io *io)
+{
+	if (io->kind == WEIR_IO_WRITE && permitted) {
+		delete_volume(permitted);
+		permitted = NULL;
+	}
+	return sparse_ops->submit(medium, io);
+}
+
+static void permit_many(struct weir_engine *engine)
+{
+	struct nvme_volume_permission permission = { .vid = VID, .rights = 1, .hostnqn = "nqn.b" };
+
+	for (u32 i = 0; i < MANY; i++) {
+		permission.client = (u16)(CLIENT + 1 + i);
+		engine_lock(engine);
+		assert_int_equal(engine_permission_set(engine, &permission), 0);
+		engine_unlock(engine);
+	}
+}
+
+/* Between two pages of a volume's permissions the volume is deleted: the checkpoint goes on behind it. */
+static void test_deleted_between_pages(void **state)
+{
+	struct weir_medium_ops ops;
+	struct weir_medium *medium;
+	struct weir_engine *engine;
+
+	(void)state;
+	assert_int_equal(weir_medium_sparse_open((u64)MANY_GIB << 30, BLOCK, &medium), 0);
+	sparse_ops = medium->ops;
+	ops = *sparse_ops;
+	ops.submit = submit_and_delete;
+	ops.close = never_closed;
+	medium->ops = &ops;
+	engine = open_large(medium, true);
+	assert_int_equal(direct_map(engine, MAP), 0);
+	assert_int_equal(direct_prepare(engine), 0);
+	permit_many(engine);
+	permitted = engine;
+	assert_int_equal(engine_checkpoint(engine), 0);
+	assert_null(permitted);
+	direct_close(engine);
+	engine = open_large(medium, false);
+	assert_int_equal(direct_status(engine).volumes, 0);
+	check_nothing_is_wrong(engine);
+	direct_close(engine);
+	sparse_ops->close(medium);
+}
+
 static u32 permit(struct weir_engine *engine, u32 client)
 {
 	struct nvme_volume_permission permission = { .vid = VID, .client = (u16)client, .rights = 1 };
@@ -443,7 +518,8 @@ int main(void)
 		cmocka_unit_test(test_written_meanwhile), cmocka_unit_test(test_trimmed_meanwhile),
 		cmocka_unit_test(test_older_records),     cmocka_unit_test(test_grown_shards),
 		cmocka_unit_test(test_older_checkpoint),  cmocka_unit_test(test_deleted_meanwhile),
-		cmocka_unit_test(test_many_shards),       cmocka_unit_test(test_full_tables),
+		cmocka_unit_test(test_many_shards),       cmocka_unit_test(test_deleted_between_pages),
+		cmocka_unit_test(test_full_tables),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,39 @@ static void test_kept_after_a_second_failure(void **state)
 	lossy_destroy(&lossy);
 }
 
+/* It is out, and another engine in. */
+static u32 give_out(struct weir_engine *engine, u32 epoch, u32 rebuilding)
+{
+	struct nvme_volume_map map = { .epoch = epoch, .count = 2, .rebuilding = rebuilding };
+
+	for (u16 i = 0; i < 2; i++)
+		map.engines[i] = (struct nvme_volume_engine){ .id = i + 1, .domain = i, .weight = 100 };
+	map.engines[0].state = NVME_VOLUME_ENGINE_OUT;
+	return direct_admin(engine, NVME_ADMIN_VOLUME_MAP, 0, 0, &map);
+}
+
+/* No map places anything on an engine that is out: what it has may be the only replica. */
+static void test_kept_while_it_is_out(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = open_copied(&lossy, 0);
+	assert_int_equal(give_out(engine, MAP + 1, 0), 0);
+	assert_int_equal(direct_status(engine).used, COPIES);
+	direct_close(engine);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_int_equal(direct_status(engine).used, COPIES);
+	assert_int_equal(give_out(engine, MAP + 1, 0), 0);
+	assert_int_equal(direct_status(engine).used, COPIES);
+	assert_int_equal(give_out(engine, MAP + 2, NVME_VOLUME_REBUILDING), 0);
+	assert_int_equal(direct_status(engine).used, COPIES);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* A command that changes volumes, of each kind, by a daemon whose map has epoch @epoch. */
 static void change_all(struct weir_engine *engine, u32 epoch, u32 expected)
 {
@@ -174,6 +207,7 @@ int main(void)
 		cmocka_unit_test(test_kept_when_the_same_map_comes_again),
 		cmocka_unit_test(test_given_up_after_a_failure),
 		cmocka_unit_test(test_kept_after_a_second_failure),
+		cmocka_unit_test(test_kept_while_it_is_out),
 		cmocka_unit_test(test_an_older_daemon_changes_no_volume),
 		cmocka_unit_test(test_a_fence_is_as_good_as_a_map),
 	};

@@ -456,6 +456,50 @@ static void test_repair(void **state)
 	lossy_destroy(&lossy);
 }
 
+static const struct weir_medium_ops *behind_ops;
+static u32 reads_to_fail; /* of a block */
+
+static bool submit_but_reads(struct weir_medium *medium, struct weir_io *io)
+{
+	if (io->kind != WEIR_IO_READ || !reads_to_fail)
+		return behind_ops->submit(medium, io);
+	reads_to_fail--;
+	io->status = NVME_STATUS_UNRECOVERED_READ;
+	io->done(io);
+	return true;
+}
+
+/* A block that the medium failed to read takes its version once more; of several that were read together
+ * nobody knows which one that was. */
+static void test_repair_of_a_read_that_fails(void **state)
+{
+	unsigned char data[2 * BLOCK];
+	struct weir_medium_ops ops;
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	behind_ops = lossy.medium.ops;
+	ops = *behind_ops;
+	ops.submit = submit_but_reads;
+	lossy.medium.ops = &ops;
+	for (u64 vba = 0; vba < 2; vba++)
+		assert_int_equal(direct_write(engine, vba, 10 + vba, true), 0);
+	for (u32 blocks = 2; blocks > 0; blocks--) {
+		reads_to_fail = 1;
+		assert_int_equal(direct_io(engine, WEIR_IO_READ, 0, blocks, 0, false, data),
+				 NVME_STATUS_UNRECOVERED_READ);
+		assert_int_equal(reads_to_fail, 0);
+		for (u64 vba = 0; vba < 2; vba++)
+			assert_int_equal(direct_write(engine, vba, 10 + vba, true), 0);
+		assert_int_equal(direct_status(engine).repaired, blocks == 1);
+	}
+	assert_true(direct_holds(engine, 0, 10) && direct_holds(engine, 1, 11));
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* A page of the journal that later pages say was durable, and is not there: that is no loss of power. */
 static void test_journal_damaged(void **state)
 {
@@ -512,6 +556,7 @@ int main(void)
 		cmocka_unit_test(test_full_by_what_is_coming),
 		cmocka_unit_test(test_damage),
 		cmocka_unit_test(test_repair),
+		cmocka_unit_test(test_repair_of_a_read_that_fails),
 		cmocka_unit_test(test_journal_damaged),
 		cmocka_unit_test(test_foreign),
 	};

@@ -336,6 +336,31 @@ static void memory_in_pieces(void **state)
 	rig_end(&rig);
 }
 
+/* A write waits for what changes its block: for zeros of more blocks than a word of bits has. */
+static void a_write_waits_for_zeros_before_it(void **state)
+{
+	enum { ZEROS = 128, WRITTEN = 70 };
+	struct weir_io zeros, written;
+	unsigned index;
+
+	(void)state;
+	rig_begin(&rig, 1);
+	rig.unit_log2 = 8;
+	rig_open(&rig, false, 20000);
+	index = rig_replica(&rig, 0, 0);
+	rig.engines[index].held = true;
+	rig_start(&rig, &zeros, WEIR_IO_ZERO, 0, ZEROS, NULL);
+	memset(data, 7, BLOCK);
+	rig_start(&rig, &written, WEIR_IO_WRITE, WRITTEN, 1, data);
+	rig_poll(&rig);
+	assert_ptr_equal(weir_volume_from(rig.medium)->thread[0].first, &written); /* it was not sent */
+	rig_release(&rig, index, false);
+	assert_int_equal(rig_wait(&rig, &zeros), 0);
+	assert_int_equal(rig_wait(&rig, &written), 0);
+	assert_memory_equal(rig.engines[index].blocks[WRITTEN].data, data, BLOCK);
+	rig_end(&rig);
+}
+
 /* An engine is the same one in every map: a client has room for so many, and maps come as long as it lives.
  */
 static void engines_are_known_again(void **state)
@@ -362,6 +387,7 @@ int main(void)
 		cmocka_unit_test(each_damaged_replica_is_reported),
 		cmocka_unit_test(the_first_error_is_the_requests),
 		cmocka_unit_test(memory_in_pieces),
+		cmocka_unit_test(a_write_waits_for_zeros_before_it),
 		cmocka_unit_test(engines_are_known_again),
 	};
 

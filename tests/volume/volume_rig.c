@@ -107,7 +107,7 @@ static u32 execute(struct rig_engine *engine, const struct nvme_sqe *sqe)
 	vba = (u32)slba;
 	if (slba >> 48 != RIG_VID || (slba >> 32 & 0xffff) != RIG_CLIENT || vba + count > RIG_BLOCKS)
 		return NVME_STATUS_VOLUME_CLIENT;
-	if (vba >> RIG_UNIT_LOG2 != (vba + count - 1) >> RIG_UNIT_LOG2)
+	if (vba >> engine->rig->unit_log2 != (vba + count - 1) >> engine->rig->unit_log2)
 		return NVME_STATUS_INVALID_FIELD;
 	if (!is_placed(engine->rig, (unsigned)(engine - engine->rig->engines), vba))
 		return NVME_STATUS_VOLUME_MISPLACED;
@@ -265,7 +265,7 @@ static json_t *serve(struct rig *rig, const json_t *request)
 			request,
 			json_pack("{s:{s:s, s:i, s:i, s:i, s:i}, s:i, s:o, s:o}", "volume", "name", "test",
 				  "vid", RIG_VID, "blocks", RIG_BLOCKS, "replicas", (int)rig->replicas,
-				  "unit_log2", RIG_UNIT_LOG2, "client", RIG_CLIENT, "lease",
+				  "unit_log2", (int)rig->unit_log2, "client", RIG_CLIENT, "lease",
 				  writes ? json_pack("{s:i, s:i}", "epoch", (int)rig->lease_epoch, "ms",
 						     (int)rig->lease_ms)
 					 : json_null(),
@@ -331,6 +331,7 @@ void rig_begin(struct rig *rig, unsigned replicas)
 
 	memset(rig, 0, sizeof(*rig));
 	rig->replicas = replicas;
+	rig->unit_log2 = RIG_UNIT_LOG2;
 	rig->lease_ms = 300000;
 	rig->lease_epoch = RIG_LEASE_EPOCH;
 	rig->map.epoch = 7;
@@ -432,7 +433,7 @@ unsigned rig_replica(struct rig *rig, u64 vba, unsigned replica)
 		assert_int_equal(weir_placement_build(&rig->map, table), 0);
 	outs = now;
 	return weir_placement_engine((weir_addr)(uintptr_t)table,
-				     weir_placement_group(RIG_VID, vba, RIG_UNIT_LOG2), replica);
+				     weir_placement_group(RIG_VID, vba, rig->unit_log2), replica);
 }
 
 static void note_done(struct weir_io *io)

@@ -64,10 +64,12 @@ struct rig_engine {
 };
 
 /** struct rig - @map: the daemon's; @refuse_renewal, @deaf: what it does not do any more; both of @lock;
- * @durable: requests ask for FUA; @on_lease: called before a lease is granted or renewed */
+ * @unit_log2: of the volume; @durable: requests ask for FUA; @on_lease: called before a lease is granted or
+ * renewed */
 struct rig {
 	struct rig_engine engines[RIG_ENGINES];
 	unsigned replicas;
+	u32 unit_log2;
 	pthread_mutex_t lock;
 	struct nvme_volume_map map;
 	unsigned lease_ms;
