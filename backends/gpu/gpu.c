@@ -214,13 +214,15 @@ static void gpu_serve_end(struct weir_backend *base, void *service)
 	struct gpu_backend *backend = gpu_of(base);
 	struct gpu_service *persistent = service;
 
-	if (gpu_enter(backend))
-		return;
-	if (persistent->stream) {
+	/* Nothing runs any more on a device that is lost: what others let go of does not wait for it. */
+	bool there = gpuSetDevice(backend->device) == gpuSuccess;
+
+	if (there && persistent->stream) {
 		(void)gpuStreamSynchronize(persistent->stream);
 		(void)gpuStreamDestroy(persistent->stream);
 	}
-	gpu_let_go(backend, GPU_DEVICE_MEMORY, persistent->args, persistent->args_bytes);
+	if (there)
+		gpu_let_go(backend, GPU_DEVICE_MEMORY, persistent->args, persistent->args_bytes);
 	(void)gpuGetLastError();
 	free(persistent);
 	gpu_service_ended();

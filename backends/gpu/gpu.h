@@ -24,7 +24,7 @@
  * @copies: stream of everything else, so that copies do not wait for kernels
  * @ended: recorded behind the latest launch
  * @args: device memory for one launch's arguments; the stream's order keeps launches apart
- * @staging: pinned memory of the same size, where arguments wait for their launch; NULL: need not wait
+ * @staging: memory of the host of the same size, where arguments wait for their launch
  * @args_bytes: size of either
  * @staged: how much of @staging is taken
  * @modules: code objects on the device, where each has its own; else NULL
@@ -156,8 +156,9 @@ gpuError_t gpu_kernel_start(const struct gpu_kernel *kernel, uint32_t blocks, ui
 /** gpu_kernel_measure() - registers and local bytes of a lane */
 gpuError_t gpu_kernel_measure(const struct gpu_kernel *kernel, struct weir_kernel_info *info);
 
-/* Per backend: staging.c, or staging_none.c where a copy from anywhere does not keep the host waiting */
-/** gpu_staging_begin() - pinned memory where arguments wait, @bytes of it */
+/* Per backend: staging.c */
+/** gpu_staging_begin() - memory of the host where arguments wait, so that their owner may change them, @bytes
+ * of it */
 gpuError_t gpu_staging_begin(struct gpu_backend *backend, size_t bytes);
 /** gpu_staging_end() - no more */
 void gpu_staging_end(struct gpu_backend *backend);

@@ -35,6 +35,7 @@ gpuError_t gpu_memory_make(struct gpu_backend *backend, enum gpu_held kind, size
 	if (!code && (uintptr_t)*memory %
 			     NVME_PAGE_BYTES) { /* what weir_alloc() promises, and the run time does not */
 		gpu_free(kind, *memory, bytes);
+		*memory = NULL;
 		code = hipErrorInvalidValue;
 	}
 	return code;

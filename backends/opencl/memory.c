@@ -221,7 +221,7 @@ int opencl_d2h(struct weir_backend *base, void *host, uint64_t device, size_t by
 }
 
 /* Buffers that are mapped cannot be told of: only shared virtual memory has addresses by OpenCL's lights. */
-cl_int opencl_memory_notify(struct opencl_backend *backend, cl_kernel kernel)
+static cl_int notify(struct opencl_backend *backend, cl_kernel kernel)
 {
 	void **wholes = malloc((backend->block_count + 1) * sizeof(*wholes));
 	cl_int code = CL_SUCCESS;
@@ -236,6 +236,19 @@ cl_int opencl_memory_notify(struct opencl_backend *backend, cl_kernel kernel)
 		code = clSetKernelExecInfo(kernel, CL_KERNEL_EXEC_INFO_SVM_PTRS, count * sizeof(*wholes),
 					   wholes);
 	free(wholes);
+	return code;
+}
+
+cl_int opencl_memory_notify(struct opencl_backend *backend, struct opencl_kernel *kernel)
+{
+	cl_int code = CL_SUCCESS;
+
+	pthread_mutex_lock(&backend->mutex); /* threads that read files allocate meanwhile */
+	if (kernel->blocks_reported != backend->blocks_changed)
+		code = notify(backend, kernel->kernel);
+	if (!code)
+		kernel->blocks_reported = backend->blocks_changed;
+	pthread_mutex_unlock(&backend->mutex);
 	return code;
 }
 

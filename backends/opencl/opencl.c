@@ -125,12 +125,8 @@ static cl_int enqueue(struct opencl_backend *backend, struct opencl_kernel *kern
 		      size_t threads)
 {
 	const size_t lanes = blocks * threads, group = opencl_grouped(backend) ? threads : 1;
-	cl_int code = CL_SUCCESS;
+	cl_int code = opencl_memory_notify(backend, kernel);
 
-	if (kernel->blocks_reported != backend->blocks_changed) {
-		code = opencl_memory_notify(backend, kernel->kernel);
-		kernel->blocks_reported = backend->blocks_changed;
-	}
 	if (!code)
 		code = clSetKernelArgSVMPointer(kernel->kernel, 0, args);
 	if (!code)

@@ -150,8 +150,9 @@ int opencl_allocate(struct weir_backend *base, size_t bytes, enum weir_memory ki
 void opencl_release(struct weir_backend *base, uint64_t device, size_t bytes, enum weir_memory kind);
 int opencl_h2d(struct weir_backend *base, uint64_t device, const void *host, size_t bytes);
 int opencl_d2h(struct weir_backend *base, void *host, uint64_t device, size_t bytes);
-/** opencl_memory_notify() - tell a kernel which allocations it may reach by addresses in others */
-cl_int opencl_memory_notify(struct opencl_backend *backend, cl_kernel kernel);
+/** opencl_memory_notify() - tell a kernel which allocations it may reach by addresses in others, if it does
+ * not know */
+cl_int opencl_memory_notify(struct opencl_backend *backend, struct opencl_kernel *kernel);
 /** opencl_memory_end() - free all there is */
 void opencl_memory_end(struct opencl_backend *backend);
 

@@ -61,9 +61,9 @@ class _Storages:
         try:
             for i, uri in enumerate(uris):
                 handle = ctypes.c_void_p()
-                c.check(c.storage_open(self.context, uri.encode(), None, ctypes.byref(handle)))
+                c.check(c.storage_open(self.context, os.fsencode(uri), None, ctypes.byref(handle)))
                 self.handles[i] = handle.value
-        except WeirError:
+        except BaseException:
             self.close()
             raise
 
@@ -134,7 +134,7 @@ class Dataset:
                                  row_bytes=a["row_bytes"], batches=a["batches"])
         try:
             c.check(c.mount(self._storages.context, self._storages.handles, len(names), options, ctypes.byref(self._handle)))
-        except WeirError:
+        except BaseException:
             self._storages.close()
             raise
         self.info = c.Info()

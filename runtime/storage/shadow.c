@@ -40,6 +40,8 @@ static int share_shadow(struct weir_storage *storage)
 			: weir_fail(ENOTSUP, "backend \"%s\" registers no memory of the host's",
 				    backend->ops->name);
 	storage->shadow_registered = !error;
+	if (!error && !storage->context->shared_memory)
+		storage->transport->keep_addresses = true; /* a driver may forget them later than we do */
 	return error ? weir_fail(-error,
 				 "storage \"%s\": its controller has shadow doorbells, which lanes do not "
 				 "see: %s; say doorbell=host, "

@@ -197,6 +197,19 @@ def test_dlpack() -> None:
         assert array.ctypes.data == batch.rows.ctypes.data, "a copy was made"
 
 
+def test_leaves_nothing_open() -> None:
+    with open(path("blocks"), "wb") as file:
+        file.write(bytes(4096))
+    before = len(os.listdir("/proc/self/fd"))
+    try:
+        weir.Dataset([f"file:{path('blocks')}", 7], manifests=[None, None])
+    except TypeError:
+        pass
+    else:
+        raise AssertionError("7 was taken for a storage")
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
 def test_errors() -> None:
     for call, word in ((lambda: weir.Dataset("file:/nowhere/at/all"), "/nowhere"),
                        (lambda: weir.Dataset("virt:1M"), "no manifest"),

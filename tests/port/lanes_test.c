@@ -118,6 +118,7 @@ static void test_ids_cover_the_grid_once(void **state)
 			run_grid(&GRIDS[g], test_width(w));
 }
 
+/* With arguments that are changed as soon as the launch has returned, in memory that a device sees. */
 static void test_launches_run_in_order(void **state)
 {
 	enum { LAUNCHES = 200 };
@@ -125,13 +126,16 @@ static void test_launches_run_in_order(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++) {
 		struct weir_context *context = open_context(test_width(w), 2);
-		struct test_count_args args = { .adds = 1, .relaxes = 1 };
+		struct test_count_args *args;
 		struct test_verdict verdict;
+		uint64_t address;
 
-		args.verdict = alloc(context, sizeof(verdict));
-		for (args.launch = 0; args.launch < LAUNCHES; args.launch++)
-			must(weir_launch(context, "test_count", 2, 5, &args, sizeof(args)));
-		verdict = judge(context, args.verdict, test_width(w));
+		must(weir_alloc_host(context, sizeof(*args), &address, (void **)&args));
+		*args = (struct test_count_args){ .adds = 1, .relaxes = 1 };
+		args->verdict = alloc(context, sizeof(verdict));
+		for (; args->launch < LAUNCHES; args->launch++)
+			must(weir_launch(context, "test_count", 2, 5, args, sizeof(*args)));
+		verdict = judge(context, args->verdict, test_width(w));
 		assert_int_equal(weir_load_u64_relaxed_sys(&verdict.sum), LAUNCHES * 10);
 		weir_context_close(context);
 	}

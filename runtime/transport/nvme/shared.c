@@ -342,6 +342,16 @@ static int member_finish(struct weir_transport *transport)
 	return error;
 }
 
+/* Where a device had them mapped nothing else is put. */
+static void unmap_shadow(const struct weir_nvme_member *member)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+
+	if (member->shadow && (!member->base.keep_addresses || mmap(member->shadow, WEIR_ADMIN_SHADOW_BYTES,
+								    PROT_NONE, flags, -1, 0) == MAP_FAILED))
+		munmap(member->shadow, WEIR_ADMIN_SHADOW_BYTES);
+}
+
 static void disconnect_member(struct weir_nvme_member *member)
 {
 	const struct weir_nvme_raw *raw = &member->controller->raw;
@@ -350,8 +360,7 @@ static void disconnect_member(struct weir_nvme_member *member)
 		weir_dma_map_unfollow(member->dma, &member->mapper);
 	if (member->registers)
 		raw->unmap_registers(raw->transport, member->registers, member->base.keep_addresses);
-	if (member->shadow)
-		munmap(member->shadow, WEIR_ADMIN_SHADOW_BYTES);
+	unmap_shadow(member);
 }
 
 static void member_close(struct weir_transport *transport)
