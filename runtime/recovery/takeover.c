@@ -144,12 +144,17 @@ static int fill_up(struct weir_storage *storage, uint32_t index, struct weir_tim
 	return 0;
 }
 
-/* No entry looks as if it were there: the controller will write the first pass's phase, 1. */
+/*
+ * No entry looks as if it were there: the controller will write the first pass's phase, 1. If the pair is not
+ * created after all, the phase that is due may be 0: so these are of no queue, and answer nobody's command.
+ */
 static void clear_completions(struct weir_queue *queue)
 {
-	for (uint32_t i = 0; i < queue->depth; i++)
+	for (uint32_t i = 0; i < queue->depth; i++) {
 		/* relaxed: lanes only peek, until cq.R1 */
+		weir_store_u32_relaxed_sys((weir_shared_u32 *)&weir_cq_entry(queue, i)->dw2, 0);
 		weir_store_u32_relaxed_sys((weir_shared_u32 *)&weir_cq_entry(queue, i)->dw3, 0);
+	}
 }
 
 /* Both doorbells' shadow and EventIdx words are 0, as those of a new pair have to be. */
@@ -170,9 +175,11 @@ static void write_spare_entries(struct weir_storage *storage, struct weir_queue 
 {
 	struct nvme_sqe *ring = weir_at(queue->sq, struct nvme_sqe, 0);
 	uint64_t data = weir_bus_of(queue, storage->admin_memory + 2 * NVME_PAGE_BYTES).address;
+	/* Identifiers of commands that have ended: what answers ours answers none of theirs. relaxed: ours */
+	uint32_t first = (uint32_t)weir_load_u64_relaxed_dev(&queue->committed) - count;
 
 	for (uint32_t i = 0; i < count; i++)
-		ring[i] = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ | i << 16,
+		ring[i] = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ | (first + i) << 16,
 					     .nsid = queue->nsid,
 					     .prp1 = data };
 }

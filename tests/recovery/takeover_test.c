@@ -196,10 +196,39 @@ static void test_the_next_lap_goes_on(void **state)
 	}
 }
 
+/* The controller does not answer: no entry that was cleared is the answer to a command, whatever phase is
+ * due; nor is one of those that it may yet write. */
+static void test_a_pair_that_is_not_created(void **state)
+{
+	enum { FIRST = 65536, LATE = DEPTH - 1 };
+	struct weir_event event = { .word = { 0 } };
+	struct nvme_cqe *cqes;
+
+	(void)state;
+	make_queue(1, FIRST - 1); /* its last lap has an odd number: phase 0 is due */
+	cqes = (struct nvme_cqe *)(uintptr_t)queue.cq;
+	for (unsigned i = 0; i < DEPTH; i++)
+		cqes[i].dw2 = 1u << 16; /* of the lap before */
+	weir_store_u64_relaxed_sys(&queue.pending, 1);
+	weir_store_u64_relaxed_sys(&queue.tail, FIRST + 1);
+	memset(&slots[LATE], 0, sizeof(slots[LATE]));
+	slots[0] = (struct weir_slot){ .target_kind = WEIR_TARGET_EVENT, .target = WEIR_ADDR(&event) };
+	weir_store_u32_relaxed_sys(&slots[LATE].sequence, (FIRST - 1) / DEPTH * 2 + 1);
+	weir_store_u32_relaxed_sys(&slots[0].sequence, FIRST / DEPTH * 2 + 1);
+	assert_int_equal(weir_takeover_create(&storage, 0, SHORT_MS), -ETIMEDOUT);
+	weir_takeover_release(&storage, 0);
+	assert_int_equal(weir_takeover_take(&storage, 0, SHORT_MS), 0);
+	(void)weir_takeover_end_commands(&storage, 0);
+	assert_true(weir_load_u64_relaxed_sys(&event.word) & WEIR_EVENT_DONE);
+	assert_int_not_equal((uint32_t)weir_load_u64_relaxed_sys(&event.word), WEIR_OK);
+	weir_takeover_release(&storage, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words_of_shadow_doorbells),
+		cmocka_unit_test(test_a_pair_that_is_not_created),
 		cmocka_unit_test(test_a_lane_keeps_a_lock),
 		cmocka_unit_test(test_a_lane_fills_no_slot),
 		cmocka_unit_test(test_the_next_lap_goes_on),

@@ -36,12 +36,16 @@ static int give_pages(struct weir_nvme_shared *controller, size_t bytes, int fil
 	return error;
 }
 
-static void take_pages(struct weir_nvme_shared *controller, void **pages, size_t bytes)
+static void deny_pages(struct weir_nvme_shared *controller, void *pages)
 {
-	if (!*pages)
-		return;
-	(void)weir_dma_map_remove(controller->raw.dma, *pages);
-	munmap(*pages, bytes);
+	if (pages)
+		(void)weir_dma_map_remove(controller->raw.dma, pages);
+}
+
+static void free_pages(void **pages, size_t bytes)
+{
+	if (*pages)
+		munmap(*pages, bytes);
 	*pages = NULL;
 }
 
@@ -56,9 +60,9 @@ static int give_shadow(struct weir_nvme_shared *controller)
 			  &controller->shadow_pages);
 }
 
-static void take_shadow(struct weir_nvme_shared *controller)
+static void free_shadow(struct weir_nvme_shared *controller)
 {
-	take_pages(controller, &controller->shadow_pages, WEIR_ADMIN_SHADOW_BYTES);
+	free_pages(&controller->shadow_pages, WEIR_ADMIN_SHADOW_BYTES);
 	if (controller->shadow_file >= 0)
 		close(controller->shadow_file);
 	controller->shadow_file = -1;
@@ -78,21 +82,26 @@ static int start(struct weir_nvme_shared *controller, const struct weir_nvme_sou
 		error = weir_nvme_shared_start(controller, shadow);
 	if (error)
 		return error;
-	if (!controller->admin.shadow)
-		take_shadow(controller);
+	if (!controller->admin.shadow) {
+		deny_pages(controller, controller->shadow_pages);
+		free_shadow(controller);
+	}
 	controller->numbers = calloc(controller->granted, sizeof(*controller->numbers));
 	return controller->numbers ? 0
 				   : weir_fail(ENOMEM, "%s: no memory for %u queues", controller->name,
 					       controller->granted);
 }
 
+/* One that is still enabled polls its doorbells and their shadows until it is closed. */
 static void end(struct weir_nvme_shared *controller)
 {
-	take_shadow(controller);
-	take_pages(controller, &controller->memory, WEIR_ADMIN_MEMORY_BYTES);
+	deny_pages(controller, controller->shadow_pages);
+	deny_pages(controller, controller->memory);
 	if (controller->raw.transport)
 		controller->raw.transport->ops->close(controller->raw.transport);
 	controller->raw.transport = NULL;
+	free_shadow(controller);
+	free_pages(&controller->memory, WEIR_ADMIN_MEMORY_BYTES);
 }
 
 static struct weir_nvme_shared *create(const struct weir_nvme_source *source)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <cmocka.h>
 
@@ -134,6 +135,40 @@ static void what_was_given_up_has_failed(void **state)
 	assert_int_equal(weir_context_close(context), 0);
 }
 
+static void *polled;
+
+/* In software it polls its shadows until here. */
+static void polled_close(struct weir_transport *raw)
+{
+	assert_int_equal(msync(polled, WEIR_ADMIN_SHADOW_BYTES, MS_ASYNC), 0);
+	polled = NULL;
+	as_they_were->close(raw);
+}
+
+static void shadows_stay_until_the_close(void **state)
+{
+	struct weir_transport_ops watched;
+	struct weir_transport *raw;
+	struct weir_nvme_member *member;
+
+	(void)state;
+	assert_int_equal(weir_context_open("cpu", NULL, &context), 0);
+	assert_int_equal(weir_storage_open(context, URI "&shadow=on", WEIR_OPTIONS(storage, .queues = 1),
+					   &storages[0]),
+			 0);
+	member = (struct weir_nvme_member *)storages[0]->transport;
+	raw = member->controller->raw.transport;
+	polled = member->controller->shadow_pages;
+	assert_non_null(polled);
+	as_they_were = raw->ops;
+	watched = *as_they_were;
+	watched.close = polled_close;
+	raw->ops = &watched;
+	assert_int_equal(weir_storage_close(storages[0]), 0);
+	assert_null(polled);
+	assert_int_equal(weir_context_close(context), 0);
+}
+
 static unsigned closes;
 
 static uint64_t nobody_read64(struct weir_transport *raw, uint32_t offset)
@@ -193,6 +228,7 @@ int main(void)
 		cmocka_unit_test(fewer_queues_are_too_few),
 		cmocka_unit_test(what_was_given_up_has_failed),
 		cmocka_unit_test(what_does_not_start_is_closed),
+		cmocka_unit_test(shadows_stay_until_the_close),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
