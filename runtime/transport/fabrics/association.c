@@ -365,7 +365,62 @@ void nvmf_hold_until(struct nvmf *nvmf, u64 ns)
 			if (nvmf->queues[i].requests[j].state == NVMF_HELD)
 				note_resent(&nvmf->queues[i], &nvmf->queues[i].requests[j]);
 	nvmf->hold_ns = ns > nvmf->hold_ns ? ns : nvmf->hold_ns;
+	nvmf->late_queue = 0;
 	try_again(nvmf, nvmf->hold_ns);
+}
+
+u64 nvmf_notice_ms(const struct nvmf *nvmf)
+{
+	return nvmf->keys.keep_alive_ms;
+}
+
+static bool is_change(const struct nvmf_request *request)
+{
+	u8 opcode = (u8)request->sqe.cdw0;
+
+	return opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM;
+}
+
+bool nvmf_has_late(const struct nvmf_queue *queue)
+{
+	for (u32 i = 0; i < queue->size && queue->requests; i++) {
+		const struct nvmf_request *request = &queue->requests[i];
+
+		if (request->state == NVMF_SENT && !request->answered && is_change(request))
+			return true;
+	}
+	return false;
+}
+
+/* The last Keep Alive that a controller took may have been just now. */
+void nvmf_hold_changes(struct nvmf *nvmf, u32 id)
+{
+	u64 now = nvmf_now_ns(), ms = nvmf->keys.keep_alive_ms + nvmf_notice_ms(nvmf);
+
+	nvmf->late_queue = now < nvmf->hold_ns ? 0 : id;
+	if (now + ms * 1000000 > nvmf->hold_ns)
+		nvmf->hold_ns = now + ms * 1000000;
+}
+
+void nvmf_end_hold(struct nvmf *nvmf, u32 id)
+{
+	if (nvmf->late_queue != id)
+		return;
+	nvmf->hold_ns = nvmf->retry_ns = 0;
+	nvmf->late_queue = 0;
+}
+
+bool nvmf_must_wait(struct nvmf *nvmf, const struct nvmf_request *request)
+{
+	if (!nvmf->hold_ns || !is_change(request))
+		return false;
+	if (nvmf_now_ns() >= nvmf->hold_ns) {
+		nvmf->hold_ns = 0;
+		return false;
+	}
+	if (!nvmf->rerouted)
+		try_again(nvmf, nvmf->hold_ns);
+	return true;
 }
 
 void nvmf_send_again(struct nvmf *nvmf)

@@ -104,8 +104,8 @@ static u32 create_sq(struct nvmf *nvmf, const struct nvme_sqe *sqe)
 	nvmf_ring_open(queue, sqe->prp1, (u64)(uintptr_t)queue->cq, size);
 	status = connect_queue(queue);
 	queue->has_sq = !status;
-	if (!status)
-		nvmf_multipath_connect(nvmf, queue->id);
+	if (!status && nvmf_multipath_connect(nvmf, queue->id))
+		nvmf_end_hold(nvmf, queue->id);
 	return status;
 }
 
@@ -142,6 +142,8 @@ static u32 delete_sq(struct nvmf *nvmf, const struct nvme_sqe *sqe)
 	if (!queue || !queue->has_sq)
 		return refuse(NVME_STATUS_INVALID_QID);
 	flush(queue);
+	if (nvmf_has_late(queue))
+		nvmf_hold_changes(nvmf, queue->id);
 	nvmf_connection_close(queue);
 	nvmf_multipath_disconnect(nvmf, queue->id);
 	for (u32 i = 0; i < queue->size && queue->requests; i++)

@@ -66,8 +66,21 @@ static void forget(struct nvmf_queue *queue)
 	queue->has_sq = queue->has_cq = false;
 }
 
+/* What was under way may still be carried out, by a controller that does not hear of the reset. */
+static void hold_late(struct nvmf *nvmf)
+{
+	bool late = false;
+
+	for (u32 i = 1; i < nvmf->queue_count; i++)
+		late = late || nvmf_has_late(&nvmf->queues[i]);
+	if (late)
+		nvmf_hold_changes(nvmf, 0);
+	nvmf->late_queue = 0;
+}
+
 static void reset(struct nvmf *nvmf, u32 falls)
 {
+	hold_late(nvmf);
 	nvmf_dissociate(nvmf);
 	for (unsigned i = 0; i < nvmf->keys.hosts.count; i++)
 		if (nvmf_multipath_io(nvmf, i))
@@ -79,7 +92,7 @@ static void reset(struct nvmf *nvmf, u32 falls)
 	}
 	nvmf->enabled = nvmf->lost = nvmf->moving = nvmf->rerouted = nvmf->events_due = false;
 	nvmf->event = 0;
-	nvmf->lost_ns = nvmf->silent_ns = nvmf->hold_ns = 0;
+	nvmf->lost_ns = nvmf->silent_ns = 0;
 	nvmf->resent_open = 0;
 	nvmf->falls_done = falls;
 	publish(nvmf, 0);
@@ -173,6 +186,8 @@ static void begin_again(struct nvmf *nvmf, uint64_t now, uint64_t again_ns)
 	nvmf->pause_ns = FIRST_PAUSE_MS * (uint64_t)MS;
 	nvmf->again_ns = again_ns;
 	nvmf->silent = nvmf->moving = false;
+	nvmf->late_queue = 0;
+	nvmf->hold_ns = again_ns > nvmf->hold_ns ? again_ns : nvmf->hold_ns; /* a reset may come before it */
 }
 
 static void say_lost(const struct nvmf *nvmf, uint64_t wait_ms)
@@ -196,7 +211,7 @@ static void lose(struct nvmf *nvmf)
 	if (nvmf->lost_ns) /* while it was being connected again */
 		return;
 	nvmf_path_set(nvmf, nvmf->host, NVMF_PATH_LOST);
-	wait_ms = nvmf->silent && holds_writes(nvmf) ? nvmf->keys.keep_alive_ms : 0;
+	wait_ms = nvmf->silent && holds_writes(nvmf) ? nvmf_notice_ms(nvmf) : 0;
 	begin_again(nvmf, now, now + wait_ms * MS);
 	say_lost(nvmf, wait_ms);
 }
@@ -217,12 +232,15 @@ static void lose_other(struct nvmf *nvmf, unsigned host, uint64_t now)
 {
 	const struct nvmf *io = nvmf_multipath_io(nvmf, host);
 	char why[NVMF_REASON_BYTES];
-	bool silent;
+	bool silent, unanswered = io->silent;
 	uint64_t wait_ms;
 
 	snprintf(why, sizeof(why), "%s", io->lost ? io->reason : "its admin queue's connection ended");
 	silent = nvmf_multipath_end(nvmf, host) == NVMF_SILENT;
-	wait_ms = silent && holds_writes(nvmf) ? nvmf->keys.keep_alive_ms : 0;
+	wait_ms = silent       ? nvmf_notice_ms(nvmf)
+		  : unanswered ? nvmf->keys.keep_alive_ms + nvmf_notice_ms(nvmf)
+			       : 0;
+	wait_ms = holds_writes(nvmf) ? wait_ms : 0;
 	nvmf_path_set(nvmf, host, NVMF_PATH_LOST);
 	nvmf_hold_until(nvmf, now + wait_ms * MS);
 	say_lost_other(nvmf, host, silent ? "no answer to Keep Alive" : why, wait_ms);

@@ -88,6 +88,7 @@ static void retire(struct nvmf_path *path)
 	if (is_live(path) && !path->io->under_way) {
 		close_all(path->io);
 		path->io->associated = false;
+		path->nvmf->late_queue = 0; /* its number is not asked for again there */
 		store_release_u32(&path->live, 0);
 		store_relaxed_u32(&path->broken, NVMF_WHOLE); /* relaxed: under the mutex */
 	}
@@ -219,7 +220,7 @@ static int connect_all(struct nvmf_path *path)
 	if (!error)
 		error = check_disk(path, &used);
 	path->io->controller = path->probe->controller;
-	path->io->lost = false;
+	path->io->lost = path->io->silent = false;
 	while (!error && !done && !nvmf_stopping(path->io))
 		error = connect_next(path, &done);
 	return error;
@@ -323,17 +324,29 @@ enum nvmf_break nvmf_multipath_end(struct nvmf *nvmf, unsigned host)
 	return how == NVMF_WHOLE ? NVMF_BROKEN : (enum nvmf_break)how;
 }
 
-void nvmf_multipath_connect(struct nvmf *nvmf, u32 id)
+/* A controller that does not answer may still carry out what it has of other queues. */
+static bool connect_at(struct nvmf *io, u32 id)
 {
+	u32 status = 0;
+
+	if (shape(&io->queues[id]) == 0 && nvmf_connect_queue(&io->queues[id], &status) == 0)
+		return true;
+	io->silent = !status;
+	nvmf_lose(io, "%s", weir_last_error());
+	return false;
+}
+
+bool nvmf_multipath_connect(struct nvmf *nvmf, u32 id)
+{
+	bool all = true;
+
 	for (unsigned i = 0; i < nvmf->keys.hosts.count; i++) {
 		struct nvmf *io = nvmf_multipath_io(nvmf, i);
-		u32 status;
 
-		if (!io || io->lost || id > nvmf->paths[i].granted)
-			continue;
-		if (shape(&io->queues[id]) != 0 || nvmf_connect_queue(&io->queues[id], &status) != 0)
-			nvmf_lose(io, "%s", weir_last_error());
+		if (io && id <= nvmf->paths[i].granted)
+			all = !nvmf_multipath_lost(nvmf, i) && connect_at(io, id) && all;
 	}
+	return all;
 }
 
 void nvmf_multipath_disconnect(struct nvmf *nvmf, u32 id)

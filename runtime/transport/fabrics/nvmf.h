@@ -340,7 +340,8 @@ struct nvmf {
 	u32 number;           /* then: which one, from 1 on */
 	u32 under_way;        /* I/O commands that the controller has */
 	unsigned last_host;   /* by which the last one went */
-	u64 hold_ns;          /* what is held is not sent before: a silent controller may have it */
+	u64 hold_ns;          /* no change is sent before: a silent controller may still have an older one */
+	u32 late_queue;       /* the queue whose end that time is for, and nothing else; 0: there is none */
 	u32 falls_done;
 	u64 lost_ns;  /* when; 0: it is not lost */
 	u64 again_ns; /* when to connect next */
@@ -558,8 +559,7 @@ void nvmf_send_again(struct nvmf *nvmf);
 
 /** nvmf_get_log() - @bytes of log page @log from @offset on; 0 or a negative errno with a sentence */
 int nvmf_get_log(struct nvmf *nvmf, u8 log, uint64_t offset, void *to, u32 bytes, const char *what);
-/** nvmf_events_begin() - ask an identified controller for its events; 0 or a negative errno with a sentence
- */
+/** nvmf_events_begin() - ask an identified controller for its events; 0 or a negative errno */
 int nvmf_events_begin(struct nvmf *nvmf);
 /** nvmf_events_take() - deal with one that came; *@state: out where it is about ANA; 0 or a negative errno
  * with a sentence */

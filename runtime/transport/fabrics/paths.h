@@ -89,8 +89,9 @@ bool nvmf_multipath_lost(const struct nvmf *nvmf, unsigned host);
 bool nvmf_multipath_any_lost(const struct nvmf *nvmf);
 /** nvmf_multipath_end() - close those at @host: their commands are held; what had become of them */
 enum nvmf_break nvmf_multipath_end(struct nvmf *nvmf, unsigned host);
-/** nvmf_multipath_connect() - a queue was created: at the other paths, too. May wait */
-void nvmf_multipath_connect(struct nvmf *nvmf, u32 id);
+/** nvmf_multipath_connect() - a queue was created: at the other paths, too. May wait. True: each controller
+ * has given its number again, and so has ended what was under way by the queue before */
+bool nvmf_multipath_connect(struct nvmf *nvmf, u32 id);
 /** nvmf_multipath_disconnect() - it was deleted */
 void nvmf_multipath_disconnect(struct nvmf *nvmf, u32 id);
 
@@ -123,6 +124,21 @@ struct nvmf_queue *nvmf_carrier(struct nvmf_queue *home);
 bool nvmf_takes_commands(struct nvmf_queue *queue);
 /** nvmf_carry() - send @request by @carrier, and count it */
 void nvmf_carry(struct nvmf_queue *carrier, struct nvmf_request *request);
+
+/* association.c */
+
+/** nvmf_notice_ms() - how long a controller that is silent may take to notice that it is not heard either; 0:
+ * it does not */
+u64 nvmf_notice_ms(const struct nvmf *nvmf);
+/** nvmf_has_late() - a controller may still carry out changes of @queue's ring: they have no answer */
+bool nvmf_has_late(const struct nvmf_queue *queue);
+/** nvmf_hold_changes() - nobody waits for those any more: no newer ones are sent before every controller must
+ * have noticed; @id: the queue whose they all are, 0: of several, or of an association that is over */
+void nvmf_hold_changes(struct nvmf *nvmf, u32 id);
+/** nvmf_end_hold() - what queue @id had under way has ended: if nothing else is waited for, go on */
+void nvmf_end_hold(struct nvmf *nvmf, u32 id);
+/** nvmf_must_wait() - @request is a change, and there may still be older ones */
+bool nvmf_must_wait(struct nvmf *nvmf, const struct nvmf_request *request);
 
 /**
  * nvmf_ask_uuid() - the UUID that namespace @nsid has, before it is identified; a controller that does not

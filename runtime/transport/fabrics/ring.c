@@ -177,7 +177,10 @@ static void begin(struct nvmf_queue *queue, const struct nvme_sqe *sqe, struct n
 		return;
 	}
 	queue->inflight++;
-	nvmf_carry(carrier, request);
+	if (nvmf_must_wait(queue->nvmf, request))
+		request->state = NVMF_HELD;
+	else
+		nvmf_carry(carrier, request);
 }
 
 /* By which queue the next command goes; NULL: none is taken now. */

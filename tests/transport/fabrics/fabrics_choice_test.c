@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabrics_choice_test.c: by which path a command goes, when one that is held is sent, and what is believed of
+ * answers, where nothing carries them: a wire that only counts.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/nvme_fabrics.h>
+
+#include "transport/fabrics/paths.h"
+
+enum { HOSTS = 3, QUEUE = 1, MOST = 4, LONG_MS = 600000, JOIN_MS = 60000 };
+
+/* A storage whose path in use is the first of three; the others carry commands, too. */
+static struct {
+	struct nvmf nvmf;
+	struct nvmf ios[HOSTS];
+	struct nvmf_path paths[HOSTS];
+	struct nvmf_queue queues[HOSTS][QUEUE + 1];
+	struct nvmf_request requests[MOST * HOSTS];
+	struct shared_u32 doorbells[2 * (QUEUE + 1)];
+} made;
+
+static u32 any_room(const struct nvmf_queue *queue)
+{
+	(void)queue;
+	return 1000;
+}
+
+static void begin_nothing(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	(void)queue, (void)request;
+}
+
+static void close_nothing(struct nvmf_queue *queue)
+{
+	queue->connection.open = false;
+}
+
+static const struct nvmf_wire no_wire = { .room = any_room, .begin = begin_nothing, .close = close_nothing };
+
+static void make_queues(unsigned host)
+{
+	struct nvmf *nvmf = host ? &made.ios[host] : &made.nvmf;
+
+	nvmf->wire = &no_wire;
+	nvmf->queues = made.queues[host];
+	nvmf->queue_count = QUEUE + 1;
+	nvmf->storage = host ? &made.nvmf : NULL;
+	nvmf->number = host ? host + 1 : 0;
+	nvmf->associated = true;
+	nvmf->keys.policy = made.nvmf.keys.policy;
+	for (unsigned i = 0; i <= QUEUE; i++)
+		made.queues[host][i] = (struct nvmf_queue){ .nvmf = nvmf,
+							    .home = host ? &made.queues[0][i] : NULL,
+							    .id = i,
+							    .most = MOST,
+							    .size = MOST * HOSTS,
+							    .connection = { .open = true } };
+	made.paths[host] = (struct nvmf_path){ .nvmf = &made.nvmf, .io = &made.ios[host], .host = host };
+	store_relaxed_u32(&made.paths[host].live, host != 0);
+	nvmf_path_set(&made.nvmf, host, NVME_ANA_OPTIMIZED);
+}
+
+static void make(enum nvmf_policy policy)
+{
+	memset(&made, 0, sizeof(made));
+	made.nvmf.keys.policy = policy;
+	made.nvmf.keys.hosts.count = HOSTS;
+	made.nvmf.paths = made.paths;
+	for (unsigned i = 0; i < HOSTS; i++)
+		make_queues(i);
+	made.queues[0][QUEUE].requests = made.requests;
+}
+
+/* Send the next command; the host that carries it, or -1. */
+static int send_next(void)
+{
+	struct nvmf_queue *carrier = nvmf_carrier(&made.queues[0][QUEUE]);
+
+	if (carrier)
+		nvmf_carry(carrier, &made.requests[made.queues[0][QUEUE].inflight++]);
+	return carrier ? (int)nvmf_host_of(carrier) : -1;
+}
+
+static void the_choice_is_of_the_best_state(void **state)
+{
+	(void)state;
+	make(NVMF_ROUND_ROBIN);
+	nvmf_path_set(&made.nvmf, 1, NVME_ANA_NON_OPTIMIZED);
+	for (unsigned i = 0; i < MOST; i++) {
+		assert_int_equal(send_next(), 2);
+		assert_int_equal(send_next(), 0);
+	}
+	assert_int_equal(send_next(), -1); /* full: none of a lesser state takes their place */
+	made.queues[2][QUEUE].connection.open = false;
+	made.nvmf.lost = true;
+	assert_int_equal(send_next(), 1);
+}
+
+static void a_full_path_is_passed_over(void **state)
+{
+	(void)state;
+	make(NVMF_ROUND_ROBIN);
+	made.queues[1][QUEUE].most = 1;
+	assert_int_equal(send_next(), 1);
+	assert_int_equal(send_next(), 2);
+	assert_int_equal(send_next(), 0);
+	assert_int_equal(send_next(), 2);
+	assert_int_equal(made.ios[2].under_way, 2);
+}
+
+static void the_fewest_under_way_are_all_queues(void **state)
+{
+	(void)state;
+	make(NVMF_QUEUE_DEPTH);
+	made.nvmf.under_way = 2, made.ios[1].under_way = 3, made.ios[2].under_way = 1;
+	assert_int_equal(send_next(), 2);
+	assert_int_equal(send_next(), 0); /* as many as the last: it comes next */
+	assert_int_equal(send_next(), 2);
+}
+
+static void failover_and_admin_commands_stay(void **state)
+{
+	(void)state;
+	make(NVMF_FAILOVER);
+	assert_int_equal(send_next(), 0);
+	make(NVMF_ROUND_ROBIN);
+	assert_ptr_equal(nvmf_carrier(&made.queues[0][0]), &made.queues[0][0]);
+}
+
+/* A controller answers what it has, and not what another one has. */
+static void answers_are_of_the_path_that_was_asked(void **state)
+{
+	(void)state;
+	make(NVMF_ROUND_ROBIN);
+	made.requests[0].cid = 0;
+	assert_int_equal(send_next(), 1);
+	assert_null(nvmf_request_of(&made.queues[0][QUEUE], 0));
+	assert_null(nvmf_request_of(&made.queues[2][QUEUE], 0));
+	assert_ptr_equal(nvmf_request_of(&made.queues[1][QUEUE], 0), &made.requests[0]);
+}
+
+static struct nvmf_request command_of(u8 opcode)
+{
+	return (struct nvmf_request){ .sqe.cdw0 = opcode };
+}
+
+static bool waits(u8 opcode)
+{
+	const struct nvmf_request request = command_of(opcode);
+
+	return nvmf_must_wait(&made.nvmf, &request);
+}
+
+/* What has no answer makes later changes wait, and nothing else. */
+static void changes_wait_for_a_late_one(void **state)
+{
+	(void)state;
+	make(NVMF_FAILOVER);
+	made.nvmf.keys.keep_alive_ms = LONG_MS;
+	made.requests[0] = command_of(NVME_OPCODE_READ);
+	made.requests[1] = command_of(NVME_OPCODE_WRITE_ZEROES);
+	assert_int_equal(send_next(), 0);
+	assert_false(nvmf_has_late(&made.queues[0][QUEUE]));
+	assert_int_equal(send_next(), 0);
+	assert_true(nvmf_has_late(&made.queues[0][QUEUE]));
+	made.requests[1].answered = true;
+	assert_false(nvmf_has_late(&made.queues[0][QUEUE]));
+	assert_false(waits(NVME_OPCODE_WRITE));
+	nvmf_hold_changes(&made.nvmf, QUEUE);
+	assert_true(waits(NVME_OPCODE_WRITE) && waits(NVME_OPCODE_WRITE_ZEROES) && waits(NVME_OPCODE_DSM));
+	assert_false(waits(NVME_OPCODE_READ) || waits(NVME_OPCODE_FLUSH));
+	assert_true(made.nvmf.rerouted);
+	assert_int_equal(made.nvmf.retry_ns, made.nvmf.hold_ns);
+}
+
+/* Whose queue's number each controller has given again has no late change; another one's queue may. */
+static void a_late_change_ends_with_its_queue(void **state)
+{
+	(void)state;
+	make(NVMF_FAILOVER);
+	made.nvmf.keys.keep_alive_ms = LONG_MS;
+	nvmf_hold_changes(&made.nvmf, QUEUE);
+	nvmf_end_hold(&made.nvmf, QUEUE + 1);
+	assert_true(waits(NVME_OPCODE_WRITE));
+	nvmf_end_hold(&made.nvmf, QUEUE);
+	assert_false(waits(NVME_OPCODE_WRITE));
+	assert_int_equal(made.nvmf.retry_ns, 0); /* at once */
+	nvmf_hold_changes(&made.nvmf, QUEUE);
+	nvmf_hold_changes(&made.nvmf, QUEUE + 1);
+	nvmf_end_hold(&made.nvmf, QUEUE + 1);
+	assert_true(waits(NVME_OPCODE_WRITE)); /* the first one's is still late */
+	made.nvmf.hold_ns = 0;
+	nvmf_hold_changes(&made.nvmf, QUEUE);
+	nvmf_hold_until(&made.nvmf, 0); /* a path is lost */
+	nvmf_end_hold(&made.nvmf, QUEUE);
+	assert_true(waits(NVME_OPCODE_WRITE));
+}
+
+/* A thread that keeps the storage resets it. */
+static void reset_made(void)
+{
+	static u32 resets;
+	bool done = false;
+
+	made.nvmf.doorbells = made.doorbells;
+	for (unsigned i = 0; i < HOSTS; i++)
+		store_relaxed_u32(&made.paths[i].live, 0); /* relaxed: there is one thread */
+	assert_int_equal(pthread_mutex_init(&made.nvmf.mutex, NULL), 0);
+	assert_int_equal(weir_sleeper_open(&made.nvmf.sleeper), 0);
+	made.nvmf.started = made.nvmf.joined = false;
+	store_relaxed_u32(&made.nvmf.registers.stop, 0); /* relaxed, as the next: the thread begins later */
+	store_relaxed_u32(&made.nvmf.registers.falls, ++resets);
+	assert_int_equal(nvmf_keeper_start(&made.nvmf), 0);
+	while (!done) {
+		pthread_mutex_lock(&made.nvmf.mutex);
+		done = made.nvmf.falls_done == resets;
+		pthread_mutex_unlock(&made.nvmf.mutex);
+	}
+	assert_int_equal(nvmf_keeper_stop(&made.nvmf, JOIN_MS), 0);
+	weir_sleeper_close(&made.nvmf.sleeper);
+	pthread_mutex_destroy(&made.nvmf.mutex);
+}
+
+static void a_reset_forgets_no_late_change(void **state)
+{
+	(void)state;
+	make(NVMF_FAILOVER);
+	made.nvmf.keys.keep_alive_ms = LONG_MS;
+	reset_made();
+	assert_false(waits(NVME_OPCODE_WRITE));
+	make(NVMF_FAILOVER);
+	made.nvmf.keys.keep_alive_ms = LONG_MS;
+	made.requests[0] = command_of(NVME_OPCODE_WRITE);
+	assert_int_equal(send_next(), 0);
+	reset_made();
+	assert_int_equal(made.requests[0].state, NVMF_FREE);
+	assert_true(waits(NVME_OPCODE_WRITE));
+	reset_made(); /* once more, with nothing under way */
+	assert_true(waits(NVME_OPCODE_WRITE));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_choice_is_of_the_best_state),
+		cmocka_unit_test(a_full_path_is_passed_over),
+		cmocka_unit_test(the_fewest_under_way_are_all_queues),
+		cmocka_unit_test(failover_and_admin_commands_stay),
+		cmocka_unit_test(answers_are_of_the_path_that_was_asked),
+		cmocka_unit_test(changes_wait_for_a_late_one),
+		cmocka_unit_test(a_late_change_ends_with_its_queue),
+		cmocka_unit_test(a_reset_forgets_no_late_change),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
