@@ -276,6 +276,7 @@ static void connect_again(struct nvmf *nvmf)
 	nvmf->lost = error ? false : nvmf->lost;
 	if (!error) {
 		nvmf->lost_ns = 0;
+		nvmf->silent = false; /* of a try to connect */
 		say_connected(nvmf, before);
 		store_release_u32(&nvmf->registers.connected, 1);
 		return;

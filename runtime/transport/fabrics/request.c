@@ -226,9 +226,11 @@ int nvmf_command(struct nvmf_queue *queue, const struct nvme_sqe *sqe, void *dat
 	request->waited = true;
 	error = wait_for(queue, request, what, ms);
 	request->state = NVMF_FREE;
-	if (!error)
+	if (!error) {
 		*cqe = request->cqe;
-	else if (!queue->nvmf->lost) /* a late answer would be one to no command */
+	} else if (!queue->nvmf->lost) { /* a late answer would be one to no command */
+		queue->nvmf->silent = error == -ETIMEDOUT;
 		nvmf_lose(queue->nvmf, "%s", weir_last_error());
+	}
 	return error;
 }

@@ -45,7 +45,17 @@ static void close_nothing(struct nvmf_queue *queue)
 	queue->connection.open = false;
 }
 
-static const struct nvmf_wire no_wire = { .room = any_room, .begin = begin_nothing, .close = close_nothing };
+static bool move_nothing(struct nvmf_queue *queue)
+{
+	(void)queue;
+	return false;
+}
+
+static const struct nvmf_wire no_wire = { .send = move_nothing,
+					  .receive = move_nothing,
+					  .room = any_room,
+					  .begin = begin_nothing,
+					  .close = close_nothing };
 
 static void make_queues(unsigned host)
 {
@@ -76,6 +86,7 @@ static void make(enum nvmf_policy policy)
 	made.nvmf.keys.policy = policy;
 	made.nvmf.keys.hosts.count = HOSTS;
 	made.nvmf.paths = made.paths;
+	made.nvmf.epoll = -1;
 	for (unsigned i = 0; i < HOSTS; i++)
 		make_queues(i);
 	made.queues[0][QUEUE].requests = made.requests;
@@ -249,6 +260,24 @@ static void a_reset_forgets_no_late_change(void **state)
 	assert_true(waits(NVME_OPCODE_WRITE));
 }
 
+/* Whoever waits for an answer in vain has met a silence, which is no end of a connection: what else the
+ * controller has it may still carry out. */
+static void a_command_without_an_answer_is_a_silence(void **state)
+{
+	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_KEEP_ALIVE };
+	struct nvmf_queue *admin = &made.queues[0][0];
+	struct nvme_cqe cqe;
+
+	(void)state;
+	make(NVMF_FAILOVER);
+	assert_int_equal(nvmf_command(admin, &sqe, NULL, 0, NVMF_NO_DATA, "Keep Alive", &cqe, 1), -ETIMEDOUT);
+	assert_true(made.nvmf.lost && made.nvmf.silent);
+	make(NVMF_FAILOVER);
+	store_relaxed_u32(&made.nvmf.registers.stop, 1); /* relaxed: there is one thread */
+	assert_int_equal(nvmf_command(admin, &sqe, NULL, 0, NVMF_NO_DATA, "Keep Alive", &cqe, 1), -ECANCELED);
+	assert_true(made.nvmf.lost && !made.nvmf.silent);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -260,6 +289,7 @@ int main(void)
 		cmocka_unit_test(changes_wait_for_a_late_one),
 		cmocka_unit_test(a_late_change_ends_with_its_queue),
 		cmocka_unit_test(a_reset_forgets_no_late_change),
+		cmocka_unit_test(a_command_without_an_answer_is_a_silence),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -223,6 +223,36 @@ static void zeroes_under_way_wait(void **state)
 	wait_under_way(write_zeroes);
 }
 
+static void *write_one(void *argument)
+{
+	*(int *)argument = weir_storage_write(storage, 0, wrote, 512);
+	return NULL;
+}
+
+/* The path in use falls silent while its ANA log is read: no Keep Alive tells, but the log that does not
+ * come. The event arrives with the silence, and the write is sent before it. */
+static void a_silence_while_the_log_is_read(void **state)
+{
+	FILE *file = tmpfile();
+	int before = dup(STDERR_FILENO), error = -1;
+	pthread_t thread;
+
+	(void)state;
+	assert_non_null(file);
+	open_paths("&keep_alive_ms=4000&connect_ms=300");
+	work_until(STATES + 1, NVME_ANA_NON_OPTIMIZED);
+	dup2(fileno(file), STDERR_FILENO);
+	atomic_store(&paths[0].late_ms, 300);
+	weir_target_set_ana(target, 0, NVME_ANA_NON_OPTIMIZED);
+	poll(NULL, 0, 50);
+	assert_int_equal(pthread_create(&thread, NULL, write_one, &error), 0);
+	cuttable_set(&paths[0], CUTTABLE_SILENT);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(printed(file, "writes that it may still carry out wait for 4000 ms", before));
+	assert_int_equal(error, 0);
+	cuttable_set(&paths[0], CUTTABLE_WORKS);
+}
+
 /* Both are gone: requests end by ctrl_loss_s, and the storage stays ended. */
 static void both_paths_are_cut(void **state)
 {
@@ -332,6 +362,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_path_takes_commands_any_more, serve, end),
 		cmocka_unit_test_setup_teardown(a_write_under_way_waits, serve, end),
 		cmocka_unit_test_setup_teardown(zeroes_under_way_wait, serve, end),
+		cmocka_unit_test_setup_teardown(a_silence_while_the_log_is_read, serve, end),
 		cmocka_unit_test_setup_teardown(both_paths_are_cut, serve, end),
 		cmocka_unit_test_setup_teardown(both_paths_are_cut_for_a_while, serve, end),
 		cmocka_unit_test_setup_teardown(one_path_hears_events, serve, end),
