@@ -206,6 +206,9 @@ void target_controller_leave(struct connection *connection)
 	if (!connection->qid) {
 		unlink_controller(target, controller); /* nobody joins any more */
 		note_lost(target, controller);
+		/* Relaxed: threads of the others see it before the host has come by target.lock again. What
+		 * their sockets still hold begins nothing. */
+		atomic_store_explicit(&controller->ready, 0, memory_order_relaxed);
 		for (struct connection *at = controller->first; at; at = at->sibling)
 			at->wire->shutdown(at);
 	}

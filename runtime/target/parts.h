@@ -111,7 +111,7 @@ struct connection;
  * @first: its connections, under target.lock
  * @references: connections that know it, ended ones too, under target.lock
  * @alive_ms: when its host was last heard; atomic
- * @ready: CSTS.RDY; atomic
+ * @ready: CSTS.RDY; not any more when its admin connection has ended; atomic
  * @queues: I/O queues granted; atomic
  * @events: TARGET_EVENT_ that its host is to be notified of; atomic
  * @changed: a bit for each namespace that changed since its host read the list; atomic

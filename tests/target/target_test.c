@@ -521,6 +521,36 @@ static void commands_end_with_their_queue(void **state)
 	weir_target_destroy(stepped);
 }
 
+/* What an I/O connection still holds when its association ends is not carried out: by then the host may have
+ * written the same blocks by another one. */
+static void nothing_begins_behind_the_end(void **state)
+{
+	struct weir_target *stepped = host_target(1, NULL);
+	static struct host mine, commands, again, reader;
+	struct nvme_sqe sqe;
+	u16 cntlid;
+
+	(void)state;
+	host_stepped = stepped;
+	host_queue(&commands, stepped, host_admin(&mine, stepped, 0), 1, 0, 0);
+	while (weir_target_step(stepped, 0)) /* what comes next comes in its order */
+		;
+	close(mine.socket);
+	sqe = host_io(&commands, NVME_OPCODE_WRITE, 1, 0, 1);
+	host_sgl(&sqe, NVME_SGL_DATA_BLOCK_OFFSET, 512);
+	host_capsule(&commands, &sqe, pattern, 512);
+	for (unsigned i = 0; i < HOST_MOST_STEPS && stepped->servers[0].connections; i++)
+		weir_target_step(stepped, 0);
+	cntlid = host_admin(&again, stepped, 0);
+	host_queue(&reader, stepped, cntlid, 1, 0, 0);
+	assert_int_equal(host_take(&reader, host_io(&reader, NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	for (unsigned i = 0; i < 512; i++)
+		assert_int_equal(reader.data[i], 0);
+	host_stepped = NULL;
+	close(commands.socket), close(again.socket), close(reader.socket);
+	weir_target_destroy(stepped);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -544,6 +574,7 @@ int main(void)
 		cmocka_unit_test(a_dead_host_delays_nobody),
 		cmocka_unit_test(slow_connections_cost_others_nothing),
 		cmocka_unit_test(commands_end_with_their_queue),
+		cmocka_unit_test(nothing_begins_behind_the_end),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
