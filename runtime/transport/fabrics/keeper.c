@@ -290,7 +290,7 @@ static void connect_again(struct nvmf *nvmf)
 									   : MOST_PAUSE_MS * (uint64_t)MS;
 }
 
-static void keep_alive(struct nvmf *nvmf, uint64_t now)
+void nvmf_keep_alive(struct nvmf *nvmf, uint64_t now)
 {
 	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_KEEP_ALIVE };
 	uint64_t limit = nvmf->keys.keep_alive_ms * MS;
@@ -365,7 +365,7 @@ static bool care(struct nvmf *nvmf)
 
 	if (!nvmf->enabled || load_relaxed_u32(&nvmf->registers.csts) == UINT32_MAX) /* relaxed: its own */
 		return false;
-	keep_alive(nvmf, now);
+	nvmf_keep_alive(nvmf, now);
 	if (nvmf->associated && !nvmf->lost && (nvmf->events_due || nvmf->event))
 		hear(nvmf);
 	for (unsigned i = 0; i < nvmf->keys.hosts.count; i++)

@@ -125,6 +125,11 @@ bool nvmf_takes_commands(struct nvmf_queue *queue);
 /** nvmf_carry() - send @request by @carrier, and count it */
 void nvmf_carry(struct nvmf_queue *carrier, struct nvmf_request *request);
 
+/* keeper.c */
+
+/** nvmf_keep_alive() - send Keep Alive when it is due; without an answer to one the association is lost */
+void nvmf_keep_alive(struct nvmf *nvmf, uint64_t now);
+
 /* association.c */
 
 /** nvmf_notice_ms() - how long a controller that is silent may take to notice that it is not heard either; 0:

@@ -190,7 +190,20 @@ void nvmf_command_start(struct nvmf_queue *queue, unsigned which, const struct n
 	nvmf_request_send(queue, request);
 }
 
-/* Of one connection alone, until @request has ended. */
+/* The keeper waits for an I/O queue: nobody else sends its Keep Alive, nor reads the answer. */
+static bool keep_association(struct nvmf_queue *queue)
+{
+	struct nvmf *nvmf = queue->nvmf;
+	bool moved;
+
+	if (!queue->id || nvmf->storage || !nvmf->associated)
+		return false;
+	nvmf_keep_alive(nvmf, nvmf_now_ns());
+	moved = nvmf_send(&nvmf->queues[0]);
+	return nvmf_receive(&nvmf->queues[0]) || moved;
+}
+
+/* Of one connection, and the admin queue's beside an I/O queue's, until @request has ended. */
 static int wait_for(struct nvmf_queue *queue, const struct nvmf_request *request, const char *what,
 		    uint64_t ms)
 {
@@ -201,6 +214,7 @@ static int wait_for(struct nvmf_queue *queue, const struct nvmf_request *request
 		bool moved = nvmf_send(queue);
 
 		moved = nvmf_receive(queue) || moved;
+		moved = keep_association(queue) || moved;
 		if (nvmf->lost)
 			return weir_fail(EIO, "%s: %s", what, nvmf->reason);
 		if (nvmf_stopping(nvmf))

@@ -330,6 +330,26 @@ static void a_path_to_another_disk_is_not_used(void **state)
 	weir_target_destroy(wrong);
 }
 
+static int serve_slow_flushes(void **state)
+{
+	int error;
+
+	space.uri = "virt:1M?block=512&fault=late:op=flush:us=6000000:count=1";
+	error = serve(state);
+	space.uri = "virt:1M?block=512";
+	return error;
+}
+
+/* The flush at the end takes three times as long as a host may be silent: it is kept all the while. */
+static void a_long_flush_at_the_end(void **state)
+{
+	(void)state;
+	open_paths("&keep_alive_ms=2000");
+	round_trip();
+	must(weir_storage_close(storage));
+	storage = NULL;
+}
+
 /* What weir-fabrics paths prints. */
 static void paths_are_reported(void **state)
 {
@@ -367,6 +387,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(both_paths_are_cut_for_a_while, serve, end),
 		cmocka_unit_test_setup_teardown(one_path_hears_events, serve, end),
 		cmocka_unit_test_setup_teardown(a_path_to_another_disk_is_not_used, serve, end),
+		cmocka_unit_test_setup_teardown(a_long_flush_at_the_end, serve_slow_flushes, end),
 		cmocka_unit_test_setup_teardown(paths_are_reported, serve, end),
 	};
 
