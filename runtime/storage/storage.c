@@ -358,10 +358,10 @@ static void free_queues(struct weir_storage *storage)
 /* Something may have been written since the last flush. */
 static bool may_have_written(struct weir_storage *storage)
 {
-	struct weir_transport_stats moved = { 0, 0 };
+	struct weir_transport_stats moved = { 0, 0, false };
 
 	storage->transport->ops->stats(storage->transport, &moved);
-	return moved.bytes_written ||
+	return moved.changed ||
 	       (storage->transport->registers && !(storage->disk.flags & WEIR_DISK_READ_ONLY));
 }
 

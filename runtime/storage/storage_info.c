@@ -123,7 +123,7 @@ static int count(struct weir_storage *storage, struct weir_stats *sum)
 
 static void count_bytes(struct weir_storage *storage, struct weir_stats *sum)
 {
-	struct weir_transport_stats moved = { 0, 0 };
+	struct weir_transport_stats moved = { 0, 0, false };
 
 	storage->transport->ops->stats(storage->transport, &moved);
 	sum->bytes_read += moved.bytes_read;

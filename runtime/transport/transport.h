@@ -25,10 +25,12 @@ struct weir_window;
 struct weir_lender;
 struct virtual_front;
 
-/** struct weir_transport_stats - bytes the controller moved, as far as it can tell */
+/** struct weir_transport_stats - bytes the controller moved, as far as it can tell; @changed: blocks were,
+ * with data or without */
 struct weir_transport_stats {
 	uint64_t bytes_read;
 	uint64_t bytes_written;
+	bool changed;
 };
 
 /**

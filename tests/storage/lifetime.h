@@ -32,6 +32,17 @@ struct lifetime_use_args {
 };
 
 /**
+ * struct lifetime_zero_args - one lane zeroes the first block
+ * @event: struct weir_event
+ * @status: u32
+ */
+struct lifetime_zero_args {
+	struct weir_disk disk;
+	weir_addr event;
+	weir_addr status;
+};
+
+/**
  * struct lifetime_wait_args - one lane waits for the host, then reads
  * @array: of which element 0 is read; without lines nothing is
  * @gate: u32 that the host stores 1 to

@@ -30,6 +30,19 @@ WEIR_KERNEL(lifetime_use, struct lifetime_use_args)
 	}
 }
 
+WEIR_KERNEL(lifetime_zero, struct lifetime_zero_args)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->event, struct weir_event, 0);
+	weir_status status;
+
+	if (weir_thread() != 0)
+		return;
+	status = weir_block_async(&args->disk, NVME_OPCODE_WRITE_ZEROES, 0, 1, 0, event);
+	if (status == WEIR_OK)
+		status = weir_block_wait(&args->disk, NVME_OPCODE_WRITE_ZEROES, 0, 1, 0, event, 0);
+	*weir_at(args->status, u32, 0) = status;
+}
+
 WEIR_KERNEL(lifetime_wait, struct lifetime_wait_args)
 {
 	if (weir_thread() == 0) {

@@ -281,7 +281,24 @@ static void test_losses(void **state)
 	remove_files(&rig);
 }
 
-/* A controller that fails with writes that no flush made durable; and the same with nothing written. */
+static void write_zeroes(struct rig *rig)
+{
+	struct lifetime_zero_args args = { .event = 0 };
+	uint32_t status = ~0u;
+	uint64_t words;
+
+	must(weir_storage_disk(rig->storages[0], &args.disk));
+	must(weir_alloc(rig->context, 4096, &words));
+	args.event = words;
+	args.status = words + 1024;
+	must(weir_launch(rig->context, "lifetime_zero", 1, 1, &args, sizeof(args)));
+	must(weir_sync(rig->context));
+	must(weir_copy_from_device(rig->context, &status, args.status, sizeof(status)));
+	must(weir_free(rig->context, words));
+	assert_int_equal(status, WEIR_OK);
+}
+
+/* A controller that fails with changes that no flush made durable; and the same with nothing changed. */
 static void test_failed_controller(void **state)
 {
 	static const char *const faults[] = { "&fault=fatal:after=2", "" };
@@ -291,6 +308,14 @@ static void test_failed_controller(void **state)
 	(void)state;
 	open_rig(&rig, faults);
 	must(weir_storage_write(rig.storages[0], 0, block, sizeof(block)));
+	for (unsigned i = 0; i < 4; i++)
+		(void)weir_storage_read(rig.storages[0], 0, block, sizeof(block));
+	refused(weir_storage_close(rig.storages[0]), -EIO, rig.uris[0], "may be lost");
+	must(weir_context_close(rig.context));
+	remove_files(&rig);
+
+	open_rig(&rig, faults);
+	write_zeroes(&rig);
 	for (unsigned i = 0; i < 4; i++)
 		(void)weir_storage_read(rig.storages[0], 0, block, sizeof(block));
 	refused(weir_storage_close(rig.storages[0]), -EIO, rig.uris[0], "may be lost");

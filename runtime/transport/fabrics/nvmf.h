@@ -239,7 +239,8 @@ struct nvmf_registers {
 	struct shared_u64 acq;
 	struct shared_u32 connected; /* an association stands: whoever waits for it polls this */
 	struct shared_u32 stop;
-	struct shared_u32 nsid; /* of the storage; 0: not known yet */
+	struct shared_u32 nsid;    /* of the storage; 0: not known yet */
+	struct shared_u32 changed; /* blocks were */
 };
 
 /** struct nvmf_counters - for weir_stats() and weir-stat; written under the mutex, in this order published
@@ -564,8 +565,7 @@ int nvmf_events_begin(struct nvmf *nvmf);
 /** nvmf_events_take() - deal with one that came; *@state: out where it is about ANA; 0 or a negative errno
  * with a sentence */
 int nvmf_events_take(struct nvmf *nvmf, u32 nsid, u32 *state);
-/** nvmf_read_ana() - the state of @nsid (0: the best) by the ANA log; 0 or a negative errno with a sentence
- */
+/** nvmf_read_ana() - the state of @nsid (0: the best) by the ANA log; 0 or a negative errno */
 int nvmf_read_ana(struct nvmf *nvmf, u32 nsid, u32 *state);
 
 /* keeper.c */

@@ -82,8 +82,10 @@ static void note_written(const struct nvmf_queue *home, const struct nvmf_reques
 		return;
 	if (request->way == NVMF_TO_CONTROLLER)
 		count_u64(&home->nvmf->counters.bytes_out, request->bytes);
-	if (opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM)
-		home->nvmf->wrote = true;
+	if (opcode != NVME_OPCODE_WRITE && opcode != NVME_OPCODE_WRITE_ZEROES && opcode != NVME_OPCODE_DSM)
+		return;
+	home->nvmf->wrote = true;
+	store_relaxed_u32(&home->nvmf->registers.changed, 1); /* relaxed: who asks has its completion */
 }
 
 static void finish_internal(struct nvmf_queue *queue, struct nvmf_request *request)

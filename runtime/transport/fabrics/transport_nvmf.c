@@ -380,6 +380,7 @@ static void nvmf_stats(struct weir_transport *transport, struct weir_transport_s
 
 	stats->bytes_read = load_relaxed_u64(&nvmf->counters.bytes_in); /* relaxed: a snapshot of counters */
 	stats->bytes_written = load_relaxed_u64(&nvmf->counters.bytes_out);
+	stats->changed = load_relaxed_u32(&nvmf->registers.changed);
 }
 
 /* Without its keeper and its mover nothing comes from the network any more. */

@@ -179,7 +179,7 @@ static int kernel_reset(struct weir_transport *transport)
 static void kernel_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
 {
 	(void)transport;
-	*stats = (struct weir_transport_stats){ 0, 0 };
+	*stats = (struct weir_transport_stats){ 0, 0, false };
 }
 
 /* The module has taken the doorbells away: what lanes ring goes nowhere. */

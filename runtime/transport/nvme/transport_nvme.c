@@ -75,7 +75,7 @@ static int nvme_restart(struct weir_transport *transport)
 static void nvme_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
 {
 	(void)transport;
-	*stats = (struct weir_transport_stats){ 0, 0 };
+	*stats = (struct weir_transport_stats){ 0, 0, false };
 }
 
 static bool nvme_wanted(struct weir_transport *transport)

@@ -110,6 +110,11 @@ void virtual_request_forget(struct virtual_request *request)
 	virtual_request_free(request);
 }
 
+static bool is_change(u8 opcode)
+{
+	return opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM;
+}
+
 void virtual_request_count(const struct virtual_request *request, u32 status)
 {
 	struct virtual_counters *counters = &request->thread->counters;
@@ -120,6 +125,8 @@ void virtual_request_count(const struct virtual_request *request, u32 status)
 		count_u64(&counters->bytes_read, request->io.bytes);
 	else if (request->opcode == NVME_OPCODE_WRITE)
 		count_u64(&counters->bytes_written, request->io.bytes);
+	if (is_change(request->opcode))
+		count_u64(&counters->changes, 1);
 }
 
 void virtual_request_finish(struct virtual_request *request, u32 status)

@@ -243,6 +243,7 @@ struct virtual_counters {
 	struct shared_u64 errors;
 	struct shared_u64 bytes_read;
 	struct shared_u64 bytes_written;
+	struct shared_u64 changes;
 	struct shared_u64 bad_doorbells;
 	struct shared_u64 faults;
 	struct shared_u32 busy;   /* commands fetched and not completed */

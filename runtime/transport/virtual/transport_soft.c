@@ -546,8 +546,7 @@ static void soft_stats(struct weir_transport *transport, struct weir_transport_s
 	struct weir_virtual_stats done;
 
 	weir_virtual_stats(controller_of(transport), &done);
-	stats->bytes_read = done.bytes_read;
-	stats->bytes_written = done.bytes_written;
+	*stats = (struct weir_transport_stats){ done.bytes_read, done.bytes_written, done.changes != 0 };
 }
 
 /* A medium that does not answer may still put what it reads where it was told to. */

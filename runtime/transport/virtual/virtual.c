@@ -279,6 +279,7 @@ void weir_virtual_stats(struct weir_virtual *controller, struct weir_virtual_sta
 		out->errors += load_relaxed_u64(&counters->errors);
 		out->bytes_read += load_relaxed_u64(&counters->bytes_read);
 		out->bytes_written += load_relaxed_u64(&counters->bytes_written);
+		out->changes += load_relaxed_u64(&counters->changes);
 		out->bad_doorbells += load_relaxed_u64(&counters->bad_doorbells);
 		out->faults += load_relaxed_u64(&counters->faults);
 	}

@@ -78,6 +78,7 @@ struct weir_virtual_stats {
 	uint64_t errors;
 	uint64_t bytes_read;
 	uint64_t bytes_written;
+	uint64_t changes; /* commands that changed blocks */
 	uint64_t bad_doorbells;
 	uint64_t faults; /* of options.faults, that happened */
 };

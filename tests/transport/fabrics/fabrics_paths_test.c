@@ -350,6 +350,31 @@ static void a_long_flush_at_the_end(void **state)
 	storage = NULL;
 }
 
+static int serve_refused_flush(void **state)
+{
+	int error;
+
+	space.uri = "virt:1M?block=512&fault=status:code=0x280:op=flush:count=1";
+	error = serve(state);
+	space.uri = "virt:1M?block=512";
+	return error;
+}
+
+/* Zeroes are a change that may be lost, though no data went to the controller. */
+static void a_refused_flush_behind_zeroes_is_said(void **state)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+
+	(void)state;
+	open_paths("");
+	write_zeroes();
+	must(weir_stats(storage, &stats));
+	assert_int_equal(stats.bytes_written, 0);
+	assert_int_equal(weir_storage_close(storage), -EIO);
+	assert_non_null(strstr(weir_last_error(), "may be lost"));
+	storage = NULL;
+}
+
 /* What weir-fabrics paths prints. */
 static void paths_are_reported(void **state)
 {
@@ -388,6 +413,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_path_hears_events, serve, end),
 		cmocka_unit_test_setup_teardown(a_path_to_another_disk_is_not_used, serve, end),
 		cmocka_unit_test_setup_teardown(a_long_flush_at_the_end, serve_slow_flushes, end),
+		cmocka_unit_test_setup_teardown(a_refused_flush_behind_zeroes_is_said, serve_refused_flush,
+						end),
 		cmocka_unit_test_setup_teardown(paths_are_reported, serve, end),
 	};
 
