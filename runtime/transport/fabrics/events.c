@@ -38,11 +38,12 @@ int nvmf_get_log(struct nvmf *nvmf, u8 log, uint64_t offset, void *to, u32 bytes
 	return error;
 }
 
+/* Unless the controller has one: its CID is taken. */
 static void ask(struct nvmf *nvmf)
 {
 	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_ASYNC_EVENT };
 
-	if (nvmf_room(&nvmf->queues[0]))
+	if (nvmf->queues[0].internal[NVMF_EVENT].state == NVMF_FREE && nvmf_room(&nvmf->queues[0]))
 		nvmf_command_start(&nvmf->queues[0], NVMF_EVENT, &sqe, NULL, 0, NVMF_NO_DATA);
 }
 

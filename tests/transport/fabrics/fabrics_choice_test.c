@@ -278,6 +278,64 @@ static void a_command_without_an_answer_is_a_silence(void **state)
 	assert_true(made.nvmf.lost && !made.nvmf.silent);
 }
 
+/* A command that a lost path had is sent again before anything new is taken from its ring. */
+static void nothing_new_before_what_is_held(void **state)
+{
+	static const struct nvme_sqe ring[MOST * HOSTS];
+	struct nvmf_queue *queue = &made.queues[0][QUEUE];
+
+	(void)state;
+	make(NVMF_FAILOVER);
+	made.nvmf.keys.mdts = NVME_PAGE_BYTES;
+	made.nvmf.doorbells = made.doorbells;
+	queue->sq = (const unsigned char *)ring;
+	queue->tail = 1;
+	queue->cq_free = MOST * HOSTS;
+	queue->has_sq = true;
+	made.requests[MOST].state = NVMF_HELD;
+	nvmf_hold_until(&made.nvmf, 1);
+	assert_int_equal(made.nvmf.resent_open, 1);
+	assert_int_equal(nvmf_ring_fetch(queue), 0);
+	nvmf_send_again(&made.nvmf);
+	assert_int_equal(made.requests[MOST].state, NVMF_SENT);
+	assert_int_equal(nvmf_ring_fetch(queue), 0);
+}
+
+static unsigned event_requests;
+
+/* Answers what the host waits for, and keeps what it does not. */
+static void begin_and_answer(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	const struct nvme_cqe good = { .dw3 = 0 };
+
+	if ((u8)request->sqe.cdw0 == NVME_ADMIN_ASYNC_EVENT)
+		event_requests++;
+	else
+		nvmf_request_end(queue, request, &good);
+}
+
+/* A CID names one command at a time: the request that the controller has is no other's. */
+static void one_event_request_at_a_time(void **state)
+{
+	struct nvmf_wire answers = no_wire;
+	const struct nvme_cqe event = { .dw0 = (u32)NVME_LOG_ANA << 16 };
+	struct nvmf_queue *admin = &made.queues[0][0];
+	u32 now;
+
+	(void)state;
+	make(NVMF_FAILOVER);
+	answers.begin = begin_and_answer;
+	made.nvmf.wire = &answers;
+	made.nvmf.controller.oaes = ~0u;
+	event_requests = 0;
+	for (unsigned i = 0; i < 2; i++)
+		assert_int_equal(nvmf_events_begin(&made.nvmf), 0);
+	assert_int_equal(event_requests, 1);
+	nvmf_request_end(admin, &admin->internal[NVMF_EVENT], &event);
+	assert_int_equal(nvmf_events_take(&made.nvmf, 1, &now), 0);
+	assert_int_equal(event_requests, 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -290,6 +348,8 @@ int main(void)
 		cmocka_unit_test(a_late_change_ends_with_its_queue),
 		cmocka_unit_test(a_reset_forgets_no_late_change),
 		cmocka_unit_test(a_command_without_an_answer_is_a_silence),
+		cmocka_unit_test(nothing_new_before_what_is_held),
+		cmocka_unit_test(one_event_request_at_a_time),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
