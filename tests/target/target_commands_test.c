@@ -18,7 +18,17 @@
 #define DNR     NVME_STATUS_DNR
 #define INVALID (NVME_STATUS_INVALID_FIELD | DNR)
 
-enum { FEATURE_TEMPERATURE = 4, VERSION = 8, MOST_FILES = 4096, CONNECTS = 3, STEPS = 1000, STEP_MS = 10 };
+enum {
+	FEATURE_TEMPERATURE = 4,
+	ENTRIES = 32,
+	SHORT_MS = 200,
+	LAPS = 2,
+	VERSION = 8,
+	MOST_FILES = 4096,
+	CONNECTS = 3,
+	STEPS = 1000,
+	STEP_MS = 10
+};
 
 static struct weir_target *target;
 static struct host admin, queue, other;
@@ -437,6 +447,50 @@ static int take_descriptors(int *files, int left)
 }
 
 /* A host's socket, of whose own descriptor the target has nothing. */
+/* A host that is silent for longer than it said it would be is cut off, with its queues; one that said
+ * nothing of that is not, however long it is silent. */
+static void a_silent_host_is_cut_off(void **state)
+{
+	u64 csts;
+
+	(void)state;
+	(void)host_admin(&other, target, 0);
+	assert_int_equal(feature(&other, NVME_ADMIN_SET_FEATURES, NVME_FEATURE_KEEP_ALIVE_TIMER, 0, NULL), 0);
+	host_queue(&queue, target, host_admin(&admin, target, 0), 1, 0, 0);
+	assert_int_equal(set(NVME_FEATURE_KEEP_ALIVE_TIMER, SHORT_MS), 0);
+	assert_false(host_receive(&admin));
+	assert_false(host_receive(&queue));
+	assert_int_equal(host_property(&other, false, NVME_PROPERTY_CSTS, 0, 0, &csts), 0);
+	close(admin.socket), close(queue.socket), close(other.socket);
+}
+
+static u32 sqhd(const struct host *host)
+{
+	struct nvme_cqe cqe;
+
+	memcpy(&cqe, host->header.resp.cqe, sizeof(cqe));
+	return cqe.dw2 & 0xffff;
+}
+
+/* Each response says how far the target has come in the queue, unless the host does not want to know. */
+static void responses_say_the_head_of_the_queue(void **state)
+{
+	static const u8 block[512];
+
+	(void)state;
+	for (unsigned flow = 0; flow < 2; flow++) {
+		host_queue(&queue, target, host_admin(&admin, target, 0), 1, 0,
+			   flow ? 0 : NVME_CATTR_SQ_FLOW_DISABLE);
+		for (u32 n = 1; n <= LAPS * ENTRIES + 1; n++) {
+			struct nvme_sqe sqe = host_io(&queue, NVME_OPCODE_WRITE, 1, 0, 1);
+
+			assert_int_equal(host_give(&queue, sqe, block, sizeof(block), true), 0);
+			assert_int_equal(sqhd(&queue), flow ? (1 + n) % ENTRIES : 0xffff);
+		}
+		close(queue.socket), close(admin.socket);
+	}
+}
+
 static void connect_to(const char *address)
 {
 	struct sockaddr_in to = { .sin_family = AF_INET,
@@ -492,6 +546,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(properties_are_few, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(connects_say_what_is_wrong, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_flush_of_all, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_silent_host_is_cut_off, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(responses_say_the_head_of_the_queue, set_up, tear_down),
 		cmocka_unit_test(a_refused_connect_leaves_one_entry),
 		cmocka_unit_test(hosts_wait_for_descriptors),
 	};
