@@ -15,6 +15,7 @@
 
 #include <weir/nvme_fabrics.h>
 
+#include "backend/error.h"
 #include "transport/fabrics/paths.h"
 
 enum { HOSTS = 3, QUEUE = 1, MOST = 4, LONG_MS = 600000, JOIN_MS = 60000 };
@@ -217,29 +218,39 @@ static void a_late_change_ends_with_its_queue(void **state)
 	assert_true(waits(NVME_OPCODE_WRITE));
 }
 
-/* A thread that keeps the storage resets it. */
-static void reset_made(void)
+/* A thread keeps the storage until @done. */
+static void keep_made(bool (*done)(void))
 {
-	static u32 resets;
-	bool done = false;
+	bool is_done = false;
 
 	made.nvmf.doorbells = made.doorbells;
-	for (unsigned i = 0; i < HOSTS; i++)
-		store_relaxed_u32(&made.paths[i].live, 0); /* relaxed: there is one thread */
 	assert_int_equal(pthread_mutex_init(&made.nvmf.mutex, NULL), 0);
 	assert_int_equal(weir_sleeper_open(&made.nvmf.sleeper), 0);
 	made.nvmf.started = made.nvmf.joined = false;
-	store_relaxed_u32(&made.nvmf.registers.stop, 0); /* relaxed, as the next: the thread begins later */
-	store_relaxed_u32(&made.nvmf.registers.falls, ++resets);
+	store_relaxed_u32(&made.nvmf.registers.stop, 0); /* relaxed: the thread begins later */
 	assert_int_equal(nvmf_keeper_start(&made.nvmf), 0);
-	while (!done) {
+	while (!is_done) {
 		pthread_mutex_lock(&made.nvmf.mutex);
-		done = made.nvmf.falls_done == resets;
+		is_done = done();
 		pthread_mutex_unlock(&made.nvmf.mutex);
 	}
 	assert_int_equal(nvmf_keeper_stop(&made.nvmf, JOIN_MS), 0);
 	weir_sleeper_close(&made.nvmf.sleeper);
 	pthread_mutex_destroy(&made.nvmf.mutex);
+}
+
+static bool is_reset(void)
+{
+	return !nvmf_stopping(&made.nvmf);
+}
+
+static void reset_made(void)
+{
+	for (unsigned i = 0; i < HOSTS; i++)
+		store_relaxed_u32(&made.paths[i].live, 0); /* relaxed, as the next: the thread begins later */
+	store_relaxed_u32(&made.nvmf.registers.stop, 0);
+	store_relaxed_u32(&made.nvmf.registers.falls, made.nvmf.falls_done + 1);
+	keep_made(is_reset);
 }
 
 static void a_reset_forgets_no_late_change(void **state)
@@ -258,6 +269,50 @@ static void a_reset_forgets_no_late_change(void **state)
 	assert_true(waits(NVME_OPCODE_WRITE));
 	reset_made(); /* once more, with nothing under way */
 	assert_true(waits(NVME_OPCODE_WRITE));
+}
+
+static int create_nothing(struct nvmf_queue *queue, u32 entries)
+{
+	(void)queue, (void)entries;
+	return 0;
+}
+
+static int open_in_vain(struct nvmf_queue *queue, const struct weir_address *address)
+{
+	(void)queue, (void)address;
+	return weir_fail(ETIMEDOUT, "nobody answers");
+}
+
+static bool is_left(void)
+{
+	return !nvmf_multipath_io(&made.nvmf, 1);
+}
+
+/* A path that does not answer when a queue is created again may still carry out what it has of others. */
+static void a_path_without_a_queue_is_silent(void **state)
+{
+	static struct nvmf probe = { .sleeper.file = -1 };
+	struct nvmf_wire deaf = no_wire;
+	u64 now = nvmf_now_ns();
+
+	(void)state;
+	make(NVMF_ROUND_ROBIN);
+	deaf.create = create_nothing;
+	deaf.open = open_in_vain;
+	made.nvmf.uri = made.ios[1].uri = strdup("nvmf:made");
+	made.nvmf.keys.keep_alive_ms = LONG_MS;
+	made.nvmf.enabled = true;
+	made.paths[1].probe = &probe;
+	made.paths[1].granted = QUEUE;
+	made.ios[1].wire = &deaf;
+	made.requests[0] = command_of(NVME_OPCODE_WRITE);
+	assert_int_equal(send_next(), 1);
+	assert_false(nvmf_multipath_connect(&made.nvmf, QUEUE));
+	assert_true(made.ios[1].lost);
+	keep_made(is_left);
+	assert_int_equal(made.requests[0].state, NVMF_HELD);
+	assert_true(made.nvmf.hold_ns - now > (u64)LONG_MS * 1000000);
+	free(made.nvmf.uri);
 }
 
 /* Whoever waits for an answer in vain has met a silence, which is no end of a connection: what else the
@@ -347,6 +402,7 @@ int main(void)
 		cmocka_unit_test(changes_wait_for_a_late_one),
 		cmocka_unit_test(a_late_change_ends_with_its_queue),
 		cmocka_unit_test(a_reset_forgets_no_late_change),
+		cmocka_unit_test(a_path_without_a_queue_is_silent),
 		cmocka_unit_test(a_command_without_an_answer_is_a_silence),
 		cmocka_unit_test(nothing_new_before_what_is_held),
 		cmocka_unit_test(one_event_request_at_a_time),
