@@ -314,6 +314,15 @@ static void handle(struct target_server *server, const struct epoll_event *event
 	}
 }
 
+/* Of an I/O queue whose association has ended. */
+static bool comes_too_late(const struct command *command)
+{
+	const struct connection *connection = command->connection;
+
+	/* Relaxed: as in target_controller_leave() */
+	return connection->qid && !atomic_load_explicit(&connection->controller->ready, memory_order_relaxed);
+}
+
 static void begin_waiting(struct target_server *server)
 {
 	struct command *command = server->waiting.first, *next;
@@ -321,7 +330,10 @@ static void begin_waiting(struct target_server *server)
 	server->waiting.first = NULL;
 	for (; command; command = next) {
 		next = command->next;
-		(void)target_command_begin(command); /* or it waits in the list once more */
+		if (comes_too_late(command))
+			target_send_response(command, target_refuse(NVME_STATUS_COMMAND_SEQUENCE), 0, false);
+		else
+			(void)target_command_begin(command); /* or it waits in the list once more */
 	}
 }
 

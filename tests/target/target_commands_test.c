@@ -464,6 +464,39 @@ static void a_silent_host_is_cut_off(void **state)
 	close(admin.socket), close(queue.socket), close(other.socket);
 }
 
+/* Until its queue goes on, what a host sends waits there; it goes on in the step that ends the association.
+ */
+static void what_waits_ends_with_its_association(void **state)
+{
+	struct weir_target *stepped = host_target_of(1, NULL, "virt:1M?block=512&fault=late:op=flush:us=1");
+	struct virtual_queue *slow;
+	struct weir_virtual_stats stats;
+	static const u8 block[512];
+	struct nvme_sqe sqe;
+
+	(void)state;
+	host_stepped = stepped;
+	host_queue(&queue, stepped, host_admin(&admin, stepped, 0), 1, 0, 0);
+	slow = &stepped->servers[0].connections->queue; /* of the last that came */
+	assert_int_equal(slow->id, 1);
+	slow->resume_ns = UINT64_MAX;
+	sqe = host_io(&queue, NVME_OPCODE_WRITE, 2, 0, 1);
+	host_sgl(&sqe, NVME_SGL_DATA_BLOCK_OFFSET, sizeof(block));
+	host_capsule(&queue, &sqe, block, sizeof(block));
+	for (unsigned i = 0; i < STEPS && !stepped->servers[0].waiting.first; i++)
+		(void)weir_target_step(stepped, 0);
+	assert_non_null(stepped->servers[0].waiting.first);
+	slow->resume_ns = 1;
+	close(admin.socket);
+	for (unsigned i = 0; i < STEPS && stepped->servers[0].connections; i++)
+		(void)weir_target_step(stepped, 0);
+	weir_virtual_stats(stepped->subsystems[0].namespaces[1].core, &stats);
+	assert_int_equal(stats.commands, 0);
+	host_stepped = NULL;
+	close(queue.socket);
+	weir_target_destroy(stepped);
+}
+
 static u32 sqhd(const struct host *host)
 {
 	struct nvme_cqe cqe;
@@ -548,6 +581,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_flush_of_all, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_silent_host_is_cut_off, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(responses_say_the_head_of_the_queue, set_up, tear_down),
+		cmocka_unit_test(what_waits_ends_with_its_association),
 		cmocka_unit_test(a_refused_connect_leaves_one_entry),
 		cmocka_unit_test(hosts_wait_for_descriptors),
 	};
