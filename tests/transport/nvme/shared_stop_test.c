@@ -95,6 +95,46 @@ static void fewer_queues_are_too_few(void **state)
 	assert_int_equal(weir_context_close(context), 0);
 }
 
+static unsigned disables;
+
+static void count_disables(struct weir_transport *raw, uint32_t offset, uint32_t value)
+{
+	disables += offset == NVME_REGISTER_CC && !(value & NVME_CC_ENABLE);
+	as_they_were->write32(raw, offset, value);
+}
+
+/* A reset that ended half-way is none for the next storage: it makes one of its own. */
+static void half_a_reset_is_none(void **state)
+{
+	struct weir_transport *raw = open_two();
+	struct weir_transport_ops watched = *as_they_were;
+
+	(void)state;
+	raw->most_queues = 3;
+	assert_int_equal(storages[0]->transport->ops->reset(storages[0]->transport), -EIO);
+	raw->most_queues = 4;
+	watched.write32 = count_disables;
+	raw->ops = &watched;
+	assert_int_equal(storages[1]->transport->ops->reset(storages[1]->transport), 0);
+	assert_int_not_equal(disables, 0);
+	raw->ops = as_they_were;
+	for (unsigned i = STORAGES; i-- > 0;)
+		(void)weir_storage_close(storages[i]);
+	assert_int_equal(weir_context_close(context), 0);
+}
+
+/* Of two that close at once neither is the last one: that is said when the queues of one have gone. */
+static void two_leave_at_once(void **state)
+{
+	(void)state;
+	(void)open_two();
+	for (unsigned i = 0; i < STORAGES; i++)
+		assert_true(storages[i]->transport->ops->leave(storages[i]->transport));
+	for (unsigned i = 0; i < STORAGES; i++)
+		assert_int_equal(weir_storage_close(storages[i]), 0);
+	assert_int_equal(weir_context_close(context), 0);
+}
+
 static _Thread_local bool fails;
 
 /* The controller says that it failed to whoever gives it up, and to nobody else. */
@@ -226,6 +266,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_stop_is_not_a_strangers),
 		cmocka_unit_test(fewer_queues_are_too_few),
+		cmocka_unit_test(half_a_reset_is_none),
+		cmocka_unit_test(two_leave_at_once),
 		cmocka_unit_test(what_was_given_up_has_failed),
 		cmocka_unit_test(what_does_not_start_is_closed),
 		cmocka_unit_test(shadows_stay_until_the_close),
