@@ -209,8 +209,8 @@ enum weir_gpu_memory {
  * @registers: its doorbells are registers of a PCI function, not memory of the request
  * @doorbell_bytes: from one doorbell to the next
  * @nsid: namespace asked for; 0: the first active one
- * @keep_addresses: a device had the registers mapped: where they were in the process nothing else is put when
- * it is closed
+ * @keep_addresses: a device had the registers mapped, or pages of shadow doorbells: where they were in the
+ * process nothing else is put when it is closed
  * @window: rings, data and admin commands' data have to lie there; NULL: anywhere in the request's dma map
  * @bus_offset: from an address of lanes to the controller's, modulo 2^64
  * @most_entries: of each queue, where @ops->admin is set

@@ -17,6 +17,7 @@
 #include <time.h>
 
 #include "../../backend/error.h"
+#include "../opcode.h"
 #include "paths.h"
 
 enum {
@@ -380,19 +381,13 @@ u64 nvmf_notice_ms(const struct nvmf *nvmf)
 	return ms && ms < LEAST_NOTICE_MS ? LEAST_NOTICE_MS : ms;
 }
 
-static bool is_change(const struct nvmf_request *request)
-{
-	u8 opcode = (u8)request->sqe.cdw0;
-
-	return opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM;
-}
-
 bool nvmf_has_late(const struct nvmf_queue *queue)
 {
 	for (u32 i = 0; i < queue->size && queue->requests; i++) {
 		const struct nvmf_request *request = &queue->requests[i];
 
-		if (request->state == NVMF_SENT && !request->answered && is_change(request))
+		if (request->state == NVMF_SENT && !request->answered &&
+		    weir_opcode_changes((u8)request->sqe.cdw0))
 			return true;
 	}
 	return false;
@@ -418,7 +413,7 @@ void nvmf_end_hold(struct nvmf *nvmf, u32 id)
 
 bool nvmf_must_wait(struct nvmf *nvmf, const struct nvmf_request *request)
 {
-	if (!nvmf->hold_ns || !is_change(request))
+	if (!nvmf->hold_ns || !weir_opcode_changes((u8)request->sqe.cdw0))
 		return false;
 	if (nvmf_now_ns() >= nvmf->hold_ns) {
 		nvmf->hold_ns = 0;

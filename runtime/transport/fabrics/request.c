@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../backend/error.h"
+#include "../opcode.h"
 #include "paths.h"
 
 enum { STEP_NS = 5000000 };
@@ -76,13 +77,11 @@ static u32 status_of(const struct nvmf_request *request)
 
 static void note_written(const struct nvmf_queue *home, const struct nvmf_request *request)
 {
-	u8 opcode = (u8)request->sqe.cdw0;
-
 	if (!home->id)
 		return;
 	if (request->way == NVMF_TO_CONTROLLER)
 		count_u64(&home->nvmf->counters.bytes_out, request->bytes);
-	if (opcode != NVME_OPCODE_WRITE && opcode != NVME_OPCODE_WRITE_ZEROES && opcode != NVME_OPCODE_DSM)
+	if (!weir_opcode_changes((u8)request->sqe.cdw0))
 		return;
 	home->nvmf->wrote = true;
 	store_relaxed_u32(&home->nvmf->registers.changed, 1); /* relaxed: who asks has its completion */

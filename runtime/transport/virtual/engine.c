@@ -6,12 +6,8 @@
  * here is called.
  */
 #include "../../engine/engine.h"
+#include "../opcode.h"
 #include "parts.h"
-
-static bool changes(u8 opcode)
-{
-	return opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM;
-}
 
 static const char *host_of(const struct virtual_request *request)
 {
@@ -23,7 +19,7 @@ static const char *host_of(const struct virtual_request *request)
 u32 virtual_engine_admit(struct virtual_request *request, const struct nvme_sqe *sqe, u64 blocks)
 {
 	struct weir_engine_access access = { .host = host_of(request),
-					     .changes = changes(request->opcode),
+					     .changes = weir_opcode_changes(request->opcode),
 					     .blocks = blocks,
 					     .lease_epoch = sqe->cdw14,
 					     .map_epoch = sqe->cdw15 };

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "../../backend/error.h"
+#include "../opcode.h"
 #include "parts.h"
 
 static u64 pool_size(const struct weir_virtual_options *options)
@@ -110,11 +111,6 @@ void virtual_request_forget(struct virtual_request *request)
 	virtual_request_free(request);
 }
 
-static bool is_change(u8 opcode)
-{
-	return opcode == NVME_OPCODE_WRITE || opcode == NVME_OPCODE_WRITE_ZEROES || opcode == NVME_OPCODE_DSM;
-}
-
 void virtual_request_count(const struct virtual_request *request, u32 status)
 {
 	struct virtual_counters *counters = &request->thread->counters;
@@ -125,7 +121,7 @@ void virtual_request_count(const struct virtual_request *request, u32 status)
 		count_u64(&counters->bytes_read, request->io.bytes);
 	else if (request->opcode == NVME_OPCODE_WRITE)
 		count_u64(&counters->bytes_written, request->io.bytes);
-	if (is_change(request->opcode))
+	if (weir_opcode_changes(request->opcode))
 		count_u64(&counters->changes, 1);
 }
 

@@ -339,14 +339,19 @@ static void a_path_to_another_disk_is_not_used(void **state)
 	weir_target_destroy(wrong);
 }
 
-static int serve_slow_flushes(void **state)
+static int serve_fault(void **state, const char *uri)
 {
 	int error;
 
-	space.uri = "virt:1M?block=512&fault=late:op=flush:us=6000000:count=1";
+	space.uri = uri;
 	error = serve(state);
 	space.uri = "virt:1M?block=512";
 	return error;
+}
+
+static int serve_slow_flushes(void **state)
+{
+	return serve_fault(state, "virt:1M?block=512&fault=late:op=flush:us=6000000:count=1");
 }
 
 /* The flush at the end takes three times as long as a host may be silent: it is kept all the while. */
@@ -361,12 +366,7 @@ static void a_long_flush_at_the_end(void **state)
 
 static int serve_refused_flush(void **state)
 {
-	int error;
-
-	space.uri = "virt:1M?block=512&fault=status:code=0x280:op=flush:count=1";
-	error = serve(state);
-	space.uri = "virt:1M?block=512";
-	return error;
+	return serve_fault(state, "virt:1M?block=512&fault=status:code=0x280:op=flush:count=1");
 }
 
 /* Zeroes are a change that may be lost, though no data went to the controller. */
