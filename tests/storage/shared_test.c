@@ -300,6 +300,9 @@ static void test_other_keys_are_refused(void **state)
 		 "and not like this; write the same");
 	must_say(open_storage(&other, MADE "keys&mdts=8K", 1, false), -EBUSY,
 		 "and not like this; write the same");
+	must_say(open_storage(&other, MADE "keys&load=/etc/hostname", 1, false), -EBUSY,
+		 "write the same size, block, load");
+	must_say(open_storage(&other, MADE "keys&zero_copy=on", 1, false), -ENOTSUP, "zero_copy=on, but");
 	if (!getenv("WEIR_TEST_SHADOW"))
 		must_say(open_storage(&other, MADE "keys&on=device", 1, false), -EINVAL,
 			 "leave on=device out");

@@ -5,6 +5,8 @@
 #include <sched.h>
 #include <string.h>
 
+#include <weir/nvme_volume.h>
+
 #include "../../backend/error.h"
 #include "virtual.h"
 
@@ -89,4 +91,19 @@ int weir_soft_keys_take(const struct weir_transport_request *request, struct wei
 		return weir_fail(EINVAL, "storage \"%s\": block=%llu; blocks are 512 or 4096 bytes",
 				 uri->text, (unsigned long long)keys->block_bytes);
 	return check_power(uri, "mdts", keys->mdts);
+}
+
+int weir_soft_keys_check_engine(const struct weir_uri *uri, struct weir_soft_keys *keys, bool on_device)
+{
+	if (!keys->engine)
+		return 0;
+	if (on_device)
+		return weir_fail(ENOTSUP, "storage \"%s\": an engine is on the host; leave on=device out",
+				 uri->text);
+	if (keys->block_bytes && keys->block_bytes != NVME_VOLUME_BLOCK_BYTES)
+		return weir_fail(EINVAL,
+				 "storage \"%s\": the blocks of an engine have %d bytes; leave block out",
+				 uri->text, NVME_VOLUME_BLOCK_BYTES);
+	keys->block_bytes = NVME_VOLUME_BLOCK_BYTES;
+	return 0;
 }

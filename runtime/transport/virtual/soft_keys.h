@@ -39,4 +39,10 @@ struct weir_soft_keys {
 /** weir_soft_keys_take() - take them from the request's URI; 0, or -EINVAL with a sentence */
 int weir_soft_keys_take(const struct weir_transport_request *request, struct weir_soft_keys *keys);
 
+/**
+ * weir_soft_keys_check_engine() - what an engine, where one is asked for, needs: blocks of 4096 bytes, which
+ * @keys gets, and the host (not @on_device); 0, or -EINVAL or -ENOTSUP with a sentence
+ */
+int weir_soft_keys_check_engine(const struct weir_uri *uri, struct weir_soft_keys *keys, bool on_device);
+
 #endif

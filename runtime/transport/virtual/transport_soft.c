@@ -30,8 +30,9 @@ static const uint64_t LARGEST = (uint64_t)127
 				<< 40; /* a process has 2^47 bytes of addresses, its own included */
 static const uint64_t LARGEST_COMPUTED = (uint64_t)1 << 60;
 
-/** struct soft_made - what a controller with a name was made as */
+/** struct soft_made - what a controller with a name was made as; @load: the file, or NULL */
 struct soft_made {
+	const char *load;
 	uint64_t bytes;
 	uint64_t block_bytes;
 	uint64_t latency_us;
@@ -45,10 +46,13 @@ struct soft_made {
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 };
 
-/** struct soft - a controller; @dma: what one with a name may touch, its own, or NULL; @made: likewise */
+/** struct soft - a controller; @dma: what one with a name may touch, its own, or NULL; @load and @made:
+ * likewise
+ */
 struct soft {
 	struct weir_transport base;
 	struct weir_dma_map *dma;
+	char *load;
 	struct soft_made made;
 	struct weir_virtual *controller;
 	struct weir_medium *medium;                            /* the controller's; for its path */
@@ -296,7 +300,7 @@ static int open_lent(const struct weir_transport_request *request, const struct 
 struct virt_source {
 	struct weir_transport_request *request;
 	struct weir_soft_keys *keys;
-	const char *load;
+	enum weir_zero_copy zero_copy;
 	struct soft_made made;
 };
 
@@ -307,25 +311,35 @@ static int open_shared(void *of, struct weir_nvme_raw *out)
 	struct weir_transport_request request = *source->request;
 	struct weir_medium *medium;
 	struct weir_dma_map *dma;
-	int error = weir_dma_map_create(&dma);
+	char *load = source->made.load ? strdup(source->made.load) : NULL;
+	int error = source->made.load && !load ? -ENOMEM : weir_dma_map_create(&dma);
 
-	if (error)
+	if (error) {
+		free(load);
 		return error;
+	}
 	request.dma = dma;
 	request.doorbells = NULL;
 	request.queues = source->made.pairs;
-	error = open_memory(request.uri, source->made.bytes, (uint32_t)source->made.block_bytes, source->load,
+	error = open_memory(request.uri, source->made.bytes, (uint32_t)source->made.block_bytes, load,
 			    source->made.computed, &medium);
 	if (!error)
 		error = weir_soft_new(&weir_transport_virt, medium, source->keys, &request, &out->transport);
 	if (error) {
 		weir_dma_map_destroy(dma);
+		free(load);
 		return error;
 	}
 	((struct soft *)out->transport)->dma = out->dma = dma;
 	((struct soft *)out->transport)->made = source->made;
+	((struct soft *)out->transport)->made.load = ((struct soft *)out->transport)->load = load;
 	out->transport->most_queues = source->made.pairs;
 	return 0;
+}
+
+static bool same_file(const char *one, const char *other)
+{
+	return one && other ? !strcmp(one, other) : one == other;
 }
 
 static int join_shared(void *of, const struct weir_nvme_raw *raw)
@@ -337,15 +351,15 @@ static int join_shared(void *of, const struct weir_nvme_raw *raw)
 	    made->latency_us == asked->latency_us && made->iops == asked->iops && made->mdts == asked->mdts &&
 	    made->shadow == asked->shadow && made->pairs == asked->pairs &&
 	    made->computed == asked->computed && made->engine == asked->engine &&
-	    made->fault_count == asked->fault_count &&
+	    same_file(made->load, asked->load) && made->fault_count == asked->fault_count &&
 	    !memcmp(made->faults, asked->faults, made->fault_count * sizeof(*made->faults)))
 		return 0;
-	return weir_fail(
-		EBUSY,
-		"storage \"%s\": another storage of this process has made that controller, and not "
-		"like this; write the same "
-		"size, block, lat_us, iops, mdts, shadow, content, engine, fault and queue_pairs in both",
-		source->request->uri->text);
+	return weir_fail(EBUSY,
+			 "storage \"%s\": another storage of this process has made that controller, and not "
+			 "like this; write the same "
+			 "size, block, load, lat_us, iops, mdts, shadow, content, engine, fault and "
+			 "queue_pairs in both",
+			 source->request->uri->text);
 }
 
 /* A controller of this process that has a name: the first storage makes it, and others write the same. */
@@ -356,6 +370,7 @@ static int share_controller(struct weir_transport_request *request, const char *
 	struct weir_transport base = { .mover = (enum weir_mover)keys->mover,
 				       .doorbell = (enum weir_doorbell)keys->doorbell,
 				       .shadow = keys->shadow ? WEIR_SHADOW_ON : WEIR_SHADOW_AUTO,
+				       .zero_copy = source->zero_copy,
 				       .registers = true };
 	char text[64];
 
@@ -386,23 +401,6 @@ static int check_controller(const struct weir_uri *uri, const char *name,
 			 uri->text, name);
 }
 
-/* An engine's blocks have 4096 bytes, and it is on the host. */
-static int check_engine(const struct weir_uri *uri, struct weir_soft_keys *keys,
-			const struct weir_device_controller_options *device_controller)
-{
-	if (!keys->engine)
-		return 0;
-	if (device_controller && device_controller->on)
-		return weir_fail(ENOTSUP, "storage \"%s\": an engine is on the host; leave on=device out",
-				 uri->text);
-	if (keys->block_bytes && keys->block_bytes != NVME_VOLUME_BLOCK_BYTES)
-		return weir_fail(EINVAL,
-				 "storage \"%s\": the blocks of an engine have %d bytes; leave block out",
-				 uri->text, NVME_VOLUME_BLOCK_BYTES);
-	keys->block_bytes = NVME_VOLUME_BLOCK_BYTES;
-	return 0;
-}
-
 static int virt_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	struct weir_uri *uri = request->uri;
@@ -422,7 +420,7 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 	    (error = weir_uri_take_choice(uri, "zero_copy", zero_copies, &zero_copy)) != 0 ||
 	    (error = weir_uri_take_choice(uri, "content", contents, &computed)) != 0 ||
 	    (error = take_device_controller(uri, load, computed, &keys, &device_controller)) != 0 ||
-	    (error = check_engine(uri, &keys, &device_controller)) != 0)
+	    (error = weir_soft_keys_check_engine(uri, &keys, device_controller.on)) != 0)
 		return error;
 	if (!keys.block_bytes)
 		keys.block_bytes = 512;
@@ -435,14 +433,15 @@ static int virt_open(struct weir_transport_request *request, struct weir_transpo
 		    0)
 		return error;
 	if (name)
-		return share_controller(
-			request, name,
-			&(struct virt_source){
-				.request = request,
-				.keys = &keys,
-				.load = load,
-				.made = { .bytes = bytes, .computed = computed, .pairs = (unsigned)pairs } },
-			out);
+		return share_controller(request, name,
+					&(struct virt_source){ .request = request,
+							       .keys = &keys,
+							       .zero_copy = (enum weir_zero_copy)zero_copy,
+							       .made = { .load = load,
+									 .bytes = bytes,
+									 .computed = computed,
+									 .pairs = (unsigned)pairs } },
+					out);
 	error = computed || keys.engine || keys.trace || keys.fault_count || device_controller.on
 			? -ENOTSUP
 			: open_lent(request, &keys, bytes, load, (enum weir_zero_copy)zero_copy, &medium);
@@ -487,7 +486,7 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 		keys.engine = 1;
 		engine = WEIR_ENGINE_AUTO;
 	}
-	if ((error = check_engine(uri, &keys, NULL)) != 0)
+	if ((error = weir_soft_keys_check_engine(uri, &keys, false)) != 0)
 		return error;
 	keys.woken = request->host_rings && !keys.shadow; /* a store to a shadow doorbell wakes nobody */
 	error = weir_medium_file_open(uri->body,
@@ -572,6 +571,7 @@ static void soft_close(struct weir_transport *transport)
 	weir_virtual_stop(controller_of(transport));
 	weir_virtual_destroy(controller_of(transport));
 	weir_dma_map_destroy(((struct soft *)transport)->dma);
+	free(((struct soft *)transport)->load);
 	free(transport);
 }
 
