@@ -336,6 +336,8 @@ refuses 2 "--no-latency" virt:1M --no-latency --plot=x.svg
 finish "plots that cannot be"
 
 if command -v gnuplot >/dev/null; then
+    refuses 1 "No such file" virt:?load=no/such/file --plot=none.svg
+    [ ! -e none.svg ] || wrong "a run that failed left none.svg"
     run 0 virt:1M "${short[@]}" --sweep=bs:512,4K --plain=host --plot=sweep.svg
     run 0 virt:1M "${short[@]}" --rw=randrw --plot=latency.svg
     for file in sweep.svg latency.svg; do

@@ -30,6 +30,7 @@ static bool in_path(const char *program)
 
 int perf_plot_check(const char *path)
 {
+	bool there = access(path, F_OK) == 0;
 	FILE *file;
 
 	if (strpbrk(path, "'\n"))
@@ -41,6 +42,8 @@ int perf_plot_check(const char *path)
 	if (!file)
 		return weir_fail(EINVAL, "--plot=%s: %s", path, strerror(errno));
 	fclose(file);
+	if (!there)
+		unlink(path); /* a run that fails leaves none */
 	return 0;
 }
 
