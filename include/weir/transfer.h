@@ -233,16 +233,20 @@ WEIR_FN void weir_transfer_sent_step(u64 wave, u32 sent, WEIR_GLOBAL struct weir
 	weir_reconverge();
 }
 
-/* One iteration of everything that is left. */
+/* One iteration of everything that is left. @kind: WEIR_TRANSFER_READ or _WRITE, of transfers that have just
+ * begun so and go no further here; 0: any. It is a constant: the others' steps are not compiled. */
 WEIR_FN void weir_transfer_step(u64 wave, u32 some, WEIR_GLOBAL struct weir_array *array,
-				WEIR_GLOBAL struct weir_transfer *transfer, u32 last)
+				WEIR_GLOBAL struct weir_transfer *transfer, u32 last, u32 kind)
 {
 	u32 state = some ? transfer->state : (u32)WEIR_TRANSFER_DONE;
 	u64 line = state ? transfer->line : 0;
 
-	weir_transfer_sent_step(wave, state == WEIR_TRANSFER_SENT, array, transfer);
-	weir_transfer_read_step(wave, state == WEIR_TRANSFER_READ, array, transfer, line, last);
-	weir_transfer_write_step(wave, state == WEIR_TRANSFER_WRITE, array, transfer, line);
+	if (!kind)
+		weir_transfer_sent_step(wave, state == WEIR_TRANSFER_SENT, array, transfer);
+	if (kind != WEIR_TRANSFER_WRITE)
+		weir_transfer_read_step(wave, state == WEIR_TRANSFER_READ, array, transfer, line, last);
+	if (kind != WEIR_TRANSFER_READ)
+		weir_transfer_write_step(wave, state == WEIR_TRANSFER_WRITE, array, transfer, line);
 	if (state && state != WEIR_TRANSFER_SENT && transfer->state == state &&
 	    weir_disk_dead(weir_extent_disk(&array->extent, line)) != WEIR_OK)
 		weir_transfer_refuse(array, transfer, weir_disk_dead(weir_extent_disk(&array->extent, line)));
@@ -271,9 +275,9 @@ WEIR_FN u32 weir_transfer_tries(WEIR_GLOBAL struct weir_array *array,
 	       (transfer->state == WEIR_TRANSFER_READ && !weir_array_resident(array, transfer->line));
 }
 
-/* The first tries. */
+/* The first tries, of transfers of @kind. */
 WEIR_FN weir_status weir_transfer_start(u64 wave, WEIR_GLOBAL struct weir_array *array,
-					WEIR_GLOBAL struct weir_transfer *transfer)
+					WEIR_GLOBAL struct weir_transfer *transfer, u32 kind)
 {
 	u32 tries = 1;
 
@@ -281,7 +285,7 @@ WEIR_FN weir_status weir_transfer_start(u64 wave, WEIR_GLOBAL struct weir_array 
 	     iteration++) {
 		weir_reconverge();
 		weir_transfer_step(wave, tries && transfer->state, array, transfer,
-				   iteration == WEIR_TRANSFER_ITERATIONS - 1);
+				   iteration == WEIR_TRANSFER_ITERATIONS - 1, kind);
 		tries = transfer->state && weir_transfer_tries(array, transfer);
 	}
 	return transfer->state ? (u32)WEIR_OK : transfer->status;
@@ -309,7 +313,7 @@ WEIR_FN weir_status weir_transfer_read(WEIR_GLOBAL struct weir_array *array, u64
 
 	weir_transfer_begin(array, line, buffer, transfer, WEIR_TRANSFER_READ);
 	weir_reconverge();
-	return weir_transfer_start(wave, array, transfer);
+	return weir_transfer_start(wave, array, transfer, WEIR_TRANSFER_READ);
 }
 
 /**
@@ -333,7 +337,7 @@ WEIR_FN weir_status weir_transfer_write(WEIR_GLOBAL struct weir_writer *writer, 
 
 	weir_transfer_begin(&writer->array, line, buffer, transfer, WEIR_TRANSFER_WRITE);
 	weir_reconverge();
-	return weir_transfer_start(wave, &writer->array, transfer);
+	return weir_transfer_start(wave, &writer->array, transfer, WEIR_TRANSFER_WRITE);
 }
 
 /**
@@ -349,7 +353,7 @@ WEIR_FN u32 weir_transfer_test(WEIR_GLOBAL struct weir_array *array,
 	u64 wave = weir_active(), needy;
 	u32 iteration = (u32)weir_broadcast_u64(wave, weir_clock_ns() >> 10);
 
-	weir_transfer_step(wave, 1, array, transfer, 1);
+	weir_transfer_step(wave, 1, array, transfer, 1, 0);
 	needy = weir_ballot(wave, transfer->state != WEIR_TRANSFER_DONE);
 	if (needy)
 		(void)weir_disk_help(wave, needy, weir_transfer_disk(array, 1, transfer, iteration),
@@ -378,7 +382,7 @@ WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array,
 	u32 at = 0;
 
 	WEIR_WAIT_LOOP(wave, at < count, iteration) {
-		weir_transfer_step(wave, at < count, array, transfers + (at < count ? at : 0), 1);
+		weir_transfer_step(wave, at < count, array, transfers + (at < count ? at : 0), 1, 0);
 		if (at < count && transfers[at].state == WEIR_TRANSFER_DONE) {
 			status = status == WEIR_OK ? transfers[at].status : status;
 			at++;
