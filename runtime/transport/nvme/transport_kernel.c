@@ -163,13 +163,14 @@ static int kernel_restart(struct weir_transport *transport)
 	return weir_nvme_driver_await(&controller_of(transport)->driver);
 }
 
-/* Unless it was one that had this reset seen. */
+/* Unless it was one that had this reset seen; or one that has begun since, for somebody else (EBUSY), which
+ * ends our queues as well. */
 static int kernel_reset(struct weir_transport *transport)
 {
 	struct kernel_controller *controller = controller_of(transport);
 	int error = controller->was_reset ? 0 : weir_nvme_driver_reset(&controller->driver);
 
-	if (!error)
+	if (!error || error == -EBUSY)
 		error = weir_nvme_driver_await(&controller->driver);
 	if (!error)
 		forget_queues(controller);
