@@ -9,13 +9,18 @@
 #include "../../kmod-p2p/weir_p2p.h"
 #include "error.h"
 
+/* The module keeps the reason of its last refusal alone, whoever called: of one for another errno, or of what
+ * the system itself refused (no memory, say), it knows nothing. */
 const char *weir_window_reason(int node)
 {
 	static _Thread_local struct weir_p2p_reason reason;
-	const char *text = strerror(errno);
+	int error = errno;
+	bool known;
 
 	reason = (struct weir_p2p_reason){ .size = sizeof(reason) };
-	return !ioctl(node, WEIR_P2P_REASON, &reason) && reason.error ? reason.text : text;
+	known = !ioctl(node, WEIR_P2P_REASON, &reason) && reason.error == (unsigned)error;
+	errno = error;
+	return known && error ? reason.text : strerror(error);
 }
 
 static int fail(const char *name, int node, int error)

@@ -39,8 +39,8 @@ void weir_window_leave(struct weir_window *window);
  * Needs CAP_SYS_RAWIO. Return: 0 or a negative errno with a sentence.
  */
 int weir_window_locate(const struct weir_window *window, uint64_t *bus_offset);
-/** weir_window_reason() - why the last call on @node failed, which left errno; valid until the thread's next
- * call of this */
+/** weir_window_reason() - why the last call on @node failed, which left errno, and it stays so; valid until
+ * the thread's next call of this */
 const char *weir_window_reason(int node);
 
 #endif

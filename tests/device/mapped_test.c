@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* mapped_test.c: device memory that is a file's: parts of any length, taken and given back in any order. */
+/*
+ * mapped_test.c: device memory that is a file's: parts of any length, taken and given back in any order; and
+ * why a window of the kernel module, which the test pretends to be, cannot be taken.
+ */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,11 +11,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include <weir/weir.h>
+
+#include "../../kmod-p2p/weir_p2p.h"
+#include "backend/error.h"
 #include "backend/mapped.h"
+#include "backend/window.h"
 
 enum { PAGES = 24, PARTS = 8, ROUNDS = 4000 };
 
@@ -134,11 +143,71 @@ static void test_gaps(void **state)
 	unlink(path);
 }
 
+/** struct refusal - errno of WEIR_P2P_REGISTER; and of the call that the module has a reason of, 0: it is not
+ * asked */
+static struct refusal {
+	int error;
+	int reported;
+} refusal;
+
+int ioctl(int file, unsigned long call, ...)
+{
+	struct weir_p2p_reason *reason;
+	struct weir_p2p_info *info;
+	va_list list;
+	void *argument;
+
+	(void)file;
+	va_start(list, call);
+	argument = va_arg(list, void *);
+	va_end(list);
+	info = argument;
+	reason = argument;
+	errno = call == WEIR_P2P_REGISTER                      ? refusal.error
+		: call == WEIR_P2P_REASON && !refusal.reported ? EIO
+							       : 0;
+	if (errno)
+		return -1;
+	if (call == WEIR_P2P_INFO) {
+		info->abi = WEIR_P2P_ABI;
+		info->bytes = WEIR_MAPPED_PAGE;
+	} else {
+		reason->error = (unsigned)refusal.reported;
+		strcpy(reason->text, "a ring is somebody else's");
+	}
+	return 0;
+}
+
+/* Return: whether the sentence is the module's. */
+static bool is_refused(int error, int reported)
+{
+	struct weir_window window;
+
+	refusal = (struct refusal){ .error = error, .reported = reported };
+	assert_int_equal(weir_window_take(-1, "window", &window), -error);
+	return strstr(weir_last_error(), "a ring is somebody else's") != NULL;
+}
+
+/* The reason is that of this call: neither that of an earlier one, nor does asking for it change what it was.
+ */
+static void test_reasons(void **state)
+{
+	(void)state;
+	assert_true(is_refused(EBUSY, EBUSY));
+	assert_false(is_refused(ENOMEM, EBUSY));
+	assert_non_null(strstr(weir_last_error(), strerror(ENOMEM)));
+	assert_false(is_refused(ENOMEM, 0));
+	errno = ENODEV;
+	(void)weir_window_reason(-1);
+	assert_int_equal(errno, ENODEV);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts_have_their_own_pages),
 		cmocka_unit_test(test_gaps),
+		cmocka_unit_test(test_reasons),
 	};
 
 	return cmocka_run_group_tests_name("mapped", tests, NULL, NULL);
