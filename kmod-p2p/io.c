@@ -113,6 +113,7 @@ static ssize_t transfer(struct file *file, u64 at, bool write, struct bio_vec *v
 	init_completion(&step.over);
 	/* As it was when it was checked, whatever fcntl() has done since. */
 	step.kiocb.ki_flags |= write ? IOCB_DIRECT | IOCB_WRITE : IOCB_DIRECT;
+	step.kiocb.ki_flags &= ~IOCB_APPEND;
 	step.kiocb.ki_pos = at;
 	iov_iter_bvec(&iterator, write ? WRITE : READ, vectors, count, bytes);
 	if (write)
@@ -161,6 +162,10 @@ static int check_file(struct weir_file *owner, const struct weir_p2p_io *arg, st
 	if (!(file->f_mode & (write ? FMODE_WRITE : FMODE_READ)))
 		return weir_refuse(owner, -EBADF, "file %d is not open for %s", arg->fd,
 				   write ? "writing" : "reading");
+	if (write && file->f_flags & O_APPEND)
+		return weir_refuse(owner, -EBADF,
+				   "file %d is open with O_APPEND, so that no write goes to its offset",
+				   arg->fd);
 	if (!S_ISREG(file_inode(file)->i_mode) && !S_ISBLK(file_inode(file)->i_mode))
 		return weir_refuse(owner, -EINVAL, "%d is neither a file nor a block device", arg->fd);
 	return 0;

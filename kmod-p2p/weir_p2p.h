@@ -277,9 +277,9 @@ struct weir_p2p_prp {
  * meanwhile; what is under way is waited for then
  *
  * For kernels and file systems that refuse a user pointer to such pages. Buffers that are not in a claimed
- * window have no pages and are refused. Errors: ENOENT; EBADF; EINVAL: misaligned, or the file is not
- * O_DIRECT; ERANGE: beyond the buffer; ENOTBLK: the buffer has no pages; ESTALE: moved or revoked; and those
- * of reading and writing.
+ * window have no pages and are refused. Errors: ENOENT; EBADF: no file, not open for that, or to be written
+ * and O_APPEND; EINVAL: misaligned, or the file is not O_DIRECT; ERANGE: beyond the buffer; ENOTBLK: the
+ * buffer has no pages; ESTALE: moved or revoked; and those of reading and writing.
  */
 struct weir_p2p_io {
 	__u32 size;

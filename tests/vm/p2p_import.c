@@ -237,13 +237,16 @@ static void bad_io(struct setup *setup, struct weir_p2p_io good)
 {
 	struct weir_p2p_io call = good;
 	int buffered = open(setup->file_path, O_RDONLY | O_CLOEXEC),
-	    reader = open(setup->file_path, O_RDONLY | O_DIRECT | O_CLOEXEC);
+	    reader = open(setup->file_path, O_RDONLY | O_DIRECT | O_CLOEXEC),
+	    appender = open(setup->file_path, O_WRONLY | O_APPEND | O_DIRECT | O_CLOEXEC);
 
 	call.fd = buffered;
 	refuse_io(setup->node, call, EINVAL, "I/O on a file without O_DIRECT");
 	call.fd = reader;
 	call.flags = WEIR_P2P_WRITE;
 	refuse_io(setup->node, call, EBADF, "a write to a file that is open for reading");
+	call.fd = appender;
+	refuse_io(setup->node, call, EBADF, "a write to a file that is open with O_APPEND");
 	call.fd = -1;
 	refuse_io(setup->node, call, EBADF, "I/O on no file");
 	call = good;
