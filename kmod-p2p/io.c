@@ -49,7 +49,9 @@ static phys_addr_t import_address(const struct weir_import *import, u64 offset, 
  * step more. */
 static bool is_leaving(const struct io_target *target)
 {
-	return target->range ? READ_ONCE(target->range->dead) : READ_ONCE(target->import->leaving);
+	if (target->range)
+		return READ_ONCE(target->range->dead);
+	return READ_ONCE(target->import->leaving) || READ_ONCE(target->window->leaving);
 }
 
 static struct page *target_page(const struct io_target *target, u64 offset, u64 *contiguous)

@@ -49,7 +49,7 @@
  * @first: its first page
  * @misc: its node
  * @name: of the node, below /dev/weir_p2p
- * @leaving: it is about to end, and gets no queue pairs any more
+ * @leaving: it is about to end, gets no queue pairs any more, and transfers of imports end, too
  * @lock: protects all below; faults hold it for reading
  * @gone: unclaimed; nothing can be registered or mapped any more
  * @ranges: by handle: those that can be mapped
