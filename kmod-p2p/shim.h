@@ -82,7 +82,8 @@ void weir_p2p_remove_shim(const struct weir_p2p_shim *shim);
  * Called by the shim from the vendor's callback; sleeps, at most for the module's parameter revoke_s, and as
  * long as resetting a controller takes. When it returns nobody maps the memory and no I/O on it is in flight,
  * unless the process that registered it has kept pages (RDMA registration, fixed buffers) for revoke_s: it is
- * killed, and has them until it has ended. Return: true: the core has forgotten @pin, and the shim is to free
+ * killed, and has them until it has ended. The core's reference to the shim's module goes meanwhile, so the
+ * callback holds one of its own. Return: true: the core has forgotten @pin, and the shim is to free
  * what it has of it; false: unpin() was called, or is about to be, and frees it.
  */
 bool weir_p2p_revoked(struct weir_p2p_pin *pin);

@@ -40,12 +40,15 @@ static void pinned_free(struct pinned *pinned)
 	kfree(pinned);
 }
 
+/* The core lets go of the module as soon as the range has ended, which is before this is through. */
 static void on_free(void *data)
 {
 	struct pinned *pinned = data;
 
+	__module_get(THIS_MODULE);
 	if (weir_p2p_revoked(pinned->pin))
 		pinned_free(pinned);
+	module_put(THIS_MODULE);
 }
 
 /* What the driver gives are addresses for the GPU itself; where that has an IOMMU's, it knows what is behind.

@@ -49,18 +49,21 @@ static void pinned_free(struct pinned *pinned)
 /*
  * The driver takes the memory back. Once unpin() has given up the core's pin is gone; the module stays then,
  * for this. A pin that was not handed to the core yet is taken back by weir_p2p_revoked() all the same, since
- * the core has its state.
+ * the core has its state. The core lets go of the module as soon as the range has ended, which is before this
+ * is through.
  */
 static void on_free(void *data)
 {
 	struct pinned *pinned = data;
 
+	__module_get(THIS_MODULE);
 	if (atomic_read_acquire(&pinned->over) || weir_p2p_revoked(pinned->pin)) {
 		nvidia_p2p_free_page_table(pinned->table);
 		pinned_free(pinned);
 	} else {
 		complete(&pinned->called);
 	}
+	module_put(THIS_MODULE);
 }
 
 static int get_table(struct pinned *pinned, u64 bytes)
