@@ -95,21 +95,21 @@ static int add_caller(struct weir_files *files)
 	return error;
 }
 
-struct file_worker *weir_files_caller(struct weir_files *files)
+int weir_files_caller(struct weir_files *files, struct file_worker **out)
 {
-	struct file_worker *caller;
+	int error = 0;
 
 	pthread_mutex_lock(&files->mutex);
 	if (!files->idle && files->caller_count == FILES_MOST_CALLERS)
-		weir_fail(EAGAIN, "%d threads read and write files with this context already",
-			  FILES_MOST_CALLERS);
+		error = weir_fail(EAGAIN, "%d threads read and write files with this context already",
+				  FILES_MOST_CALLERS);
 	else if (!files->idle)
-		(void)add_caller(files);
-	caller = files->idle;
-	if (caller)
-		files->idle = caller->idle;
+		error = add_caller(files);
+	*out = files->idle;
+	if (*out)
+		files->idle = (*out)->idle;
 	pthread_mutex_unlock(&files->mutex);
-	return caller;
+	return error;
 }
 
 void weir_files_caller_ends(struct file_worker *caller)

@@ -244,8 +244,9 @@ int file_target_find(struct weir_files *files, int file, const char *what, struc
 /** weir_files_threads() - start those that @bytes are worth beside @least; 0, or a negative errno if there
  * are not @least */
 int weir_files_threads(struct weir_files *files, uint64_t bytes, unsigned least);
-/** weir_files_caller() - what a caller works with; NULL if there can be no more, with a sentence */
-struct file_worker *weir_files_caller(struct weir_files *files);
+/** weir_files_caller() - what a caller works with; 0, or a negative errno with a sentence, and @out is NULL
+ */
+int weir_files_caller(struct weir_files *files, struct file_worker **out);
 /** weir_files_caller_ends() - it does not any more; NULL is fine */
 void weir_files_caller_ends(struct file_worker *caller);
 

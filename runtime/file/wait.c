@@ -84,12 +84,15 @@ static void take_submitted(struct weir_file_batch *batch)
 int weir_file_wait(struct weir_file_batch *batch)
 {
 	int error = weir_handle_check(batch, WEIR_HANDLE_BATCH, "weir_file_wait");
+	struct file_worker *caller;
 
 	if (error)
 		return error;
 	take_submitted(batch);
-	if (ended(batch) < batch->count) /* without a caller's own means the threads do it all */
-		help(weir_files_caller(batch->files), batch);
+	if (ended(batch) < batch->count) {
+		(void)weir_files_caller(batch->files, &caller); /* without one the threads do it all */
+		help(caller, batch);
+	}
 	wait_for(batch); /* whoever ended it is done with it, too */
 	return end(batch);
 }
@@ -102,10 +105,10 @@ int weir_file_batch(struct weir_context *context, struct weir_file_io *io, size_
 
 	if (error || (error = prepare(context, io, count, 0, true, &batch)) != 0)
 		return error;
-	caller = weir_files_caller(batch->files);
-	if (!caller) {
+	error = weir_files_caller(batch->files, &caller);
+	if (error) {
 		file_batch_drop(batch);
-		return -EAGAIN;
+		return error;
 	}
 	file_batch_begin(batch);
 	help(caller, batch);

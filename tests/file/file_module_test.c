@@ -100,6 +100,8 @@ static void properties(struct weir_backend *backend, struct weir_backend_propert
 	out->peer_writes = WEIR_PEER_WRITES_ORDERED;
 }
 
+static bool no_memory; /* of the host's */
+
 static int allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
 		    uint64_t *device)
 {
@@ -112,9 +114,9 @@ static int allocate(struct weir_backend *backend, size_t bytes, enum weir_memory
 		used += (bytes + BYTES - 1) / BYTES * BYTES;
 		return used <= GPU_BYTES ? 0 : -ENOMEM;
 	}
-	*host = aligned_alloc(PAGE, (bytes + PAGE - 1) & ~(size_t)(PAGE - 1));
+	*host = no_memory ? NULL : aligned_alloc(PAGE, (bytes + PAGE - 1) & ~(size_t)(PAGE - 1));
 	*device = (uintptr_t)*host;
-	return *host ? 0 : -ENOMEM;
+	return *host ? 0 : weir_fail(ENOMEM, "no memory");
 }
 
 static void release(struct weir_backend *backend, uint64_t device, size_t bytes, enum weir_memory kind)
@@ -215,6 +217,19 @@ static void the_module_is_the_way(void **state)
 	assert_int_equal(route.path, WEIR_FILE_MODULE);
 }
 
+/* What is in the way is what is said: there may be memory again, and threads for it. */
+static void want_of_memory_is_said(void **state)
+{
+	struct weir_file_io io = { .registration = registration, .file = open_file, .bytes = PAGE };
+
+	(void)state;
+	if (open_file < 0)
+		skip(); /* no O_DIRECT there */
+	no_memory = true;
+	assert_int_equal(weir_file_batch(&context, &io, 1), -ENOMEM);
+	no_memory = false;
+}
+
 /* The first write of a file system is tried before it is made: not where the batch is refused. */
 static void a_refused_batch_writes_nothing(void **state)
 {
@@ -258,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_module_is_the_way),
+		cmocka_unit_test(want_of_memory_is_said),
 		cmocka_unit_test(a_refused_batch_writes_nothing),
 		cmocka_unit_test(an_enqueued_write_waits_for_its_turn),
 	};
