@@ -90,7 +90,7 @@ static void check_reachable(struct weir_file_batch *batch, const struct weir_fil
 		target->reaches = file_module_reaches(batch->files, target, NULL);
 }
 
-/* The same of writing, once all requests are known to be good. @now: it may be tried, which writes. */
+/* The same of writing, once the batch begins. @now: it may be tried, which writes. */
 static void check_writable(struct weir_file_batch *batch, const struct weir_file_io *io,
 			   struct file_target *target, bool now)
 {
@@ -143,7 +143,7 @@ void file_batch_drop(struct weir_file_batch *batch)
 		free(batch);
 }
 
-int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count, bool now,
+int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count,
 		    struct weir_file_batch **out)
 {
 	struct weir_file_batch *batch = calloc(1, sizeof(*batch));
@@ -167,8 +167,6 @@ int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t co
 			file_batch_drop(batch);
 		return error;
 	}
-	for (size_t i = 0; i < count; i++)
-		check_writable(batch, &io[i], &batch->targets[batch->states[i].target], now);
 	cut(batch, bytes);
 	*out = batch;
 	return 0;
@@ -264,6 +262,9 @@ void file_batch_begin(struct weir_file_batch *batch)
 {
 	struct weir_files *files = batch->files;
 
+	for (size_t i = 0; i < batch->count; i++)
+		check_writable(batch, &batch->io[i], &batch->targets[batch->states[i].target],
+			       !batch->enqueued);
 	if (batch->own) { /* nobody else ever looks at it */
 		(void)begin_results(batch);
 		return;

@@ -250,13 +250,13 @@ int weir_files_caller(struct weir_files *files, struct file_worker **out);
 /** weir_files_caller_ends() - it does not any more; NULL is fine */
 void weir_files_caller_ends(struct file_worker *caller);
 
-/** file_batch_make() - check requests, and note them; a negative errno with a sentence if one cannot be;
- * @now: they begin at once, so that what they write may be written */
-int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count, bool now,
+/** file_batch_make() - check requests, and note them; a negative errno with a sentence if one cannot be */
+int file_batch_make(struct weir_files *files, struct weir_file_io *io, size_t count,
 		    struct weir_file_batch **out);
 /** file_batch_defer() - it is (1), or is not after all (-1), in a stream, from where it will begin */
 void file_batch_defer(struct weir_file_batch *batch, int more);
-/** file_batch_begin() - give it to the threads */
+/** file_batch_begin() - give it to the threads; nothing keeps it from being done any more. What it writes is
+ * tried before (module.h), unless it is enqueued */
 void file_batch_begin(struct weir_file_batch *batch);
 /** file_batch_take() - pieces of @own, or of any if NULL, for an area, which is empty; false if there is
  * nothing to do */

@@ -8,9 +8,9 @@
 #include "../backend/error.h"
 #include "files.h"
 
-/* Requests, checked, and threads for them; @least: so many. @now: they begin at once. */
+/* Requests, checked, and threads for them; @least: so many. */
 static int prepare(struct weir_context *context, struct weir_file_io *io, size_t count, unsigned least,
-		   bool now, struct weir_file_batch **out)
+		   struct weir_file_batch **out)
 {
 	struct weir_files *files;
 	uint64_t bytes = 0;
@@ -19,7 +19,7 @@ static int prepare(struct weir_context *context, struct weir_file_io *io, size_t
 	if (error)
 		return error;
 	files = weir_files_get(context);
-	error = files ? file_batch_make(files, io, count, now, out) : -ENOMEM;
+	error = files ? file_batch_make(files, io, count, out) : -ENOMEM;
 
 	for (size_t i = 0; i < count && !error; i++)
 		bytes += io[i].bytes; /* of which there is not so much that it would overflow */
@@ -103,7 +103,7 @@ int weir_file_batch(struct weir_context *context, struct weir_file_io *io, size_
 	struct file_worker *caller;
 	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_batch");
 
-	if (error || (error = prepare(context, io, count, 0, true, &batch)) != 0)
+	if (error || (error = prepare(context, io, count, 0, &batch)) != 0)
 		return error;
 	error = weir_files_caller(batch->files, &caller);
 	if (error) {
@@ -125,7 +125,7 @@ int weir_file_submit(struct weir_context *context, struct weir_file_io *io, size
 		return error;
 	*out = NULL;
 	error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_submit");
-	if (error || (error = prepare(context, io, count, 1, true, &batch)) != 0)
+	if (error || (error = prepare(context, io, count, 1, &batch)) != 0)
 		return error;
 	error = weir_handle_add(batch, WEIR_HANDLE_BATCH, "");
 	if (error) {
@@ -261,7 +261,7 @@ int weir_file_enqueue(struct weir_context *context, void *stream, struct weir_fi
 				 "the %s backend cannot have a stream wait for the host: weir_sync(), then "
 				 "weir_file_batch()",
 				 ops->name);
-	error = prepare(context, io, count, 1, false, &batch);
+	error = prepare(context, io, count, 1, &batch);
 	if (error)
 		return error;
 	batch->enqueued = true;

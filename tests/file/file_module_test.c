@@ -242,6 +242,20 @@ static void a_refused_batch_writes_nothing(void **state)
 	assert_int_equal(first_byte(), 'f');
 }
 
+/* ... nor where there is no memory to do it with. */
+static void without_memory_nothing_is_written(void **state)
+{
+	struct weir_file_io io = write_of(open_file);
+
+	(void)state;
+	if (open_file < 0)
+		skip(); /* no O_DIRECT there */
+	no_memory = true;
+	assert_int_not_equal(weir_file_batch(&context, &io, 1), 0);
+	no_memory = false;
+	assert_int_equal(first_byte(), 'f');
+}
+
 /* ... and not before the stream has come to it. */
 static void an_enqueued_write_waits_for_its_turn(void **state)
 {
@@ -275,6 +289,7 @@ int main(void)
 		cmocka_unit_test(the_module_is_the_way),
 		cmocka_unit_test(want_of_memory_is_said),
 		cmocka_unit_test(a_refused_batch_writes_nothing),
+		cmocka_unit_test(without_memory_nothing_is_written),
 		cmocka_unit_test(an_enqueued_write_waits_for_its_turn),
 	};
 	int failed = cmocka_run_group_tests_name("file_module", tests, set_up, tear_down);
