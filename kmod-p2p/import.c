@@ -79,6 +79,7 @@ out:
 /* If this fails, what it did is for import_detach() to undo. */
 static int import_attach(struct weir_file *file, struct weir_import *import, struct dma_buf *buffer)
 {
+	long left;
 	int error;
 
 	import->attach = dma_buf_dynamic_attach(buffer, &import->ssd->dev, &attach_ops, import);
@@ -93,9 +94,11 @@ static int import_attach(struct weir_file *file, struct weir_import *import, str
 	}
 	get_dma_buf(buffer);
 	import->buffer = buffer;
-	if (weir_resv_wait(buffer->resv) <= 0)
-		return weir_refuse(file, -ETIMEDOUT, "the dma-buf's exporter is not through with it");
-	return 0;
+	left = weir_resv_wait(buffer->resv);
+	if (left < 0)
+		return weir_refuse(file, -EINTR,
+				   "a signal came before the dma-buf's exporter was through with it");
+	return left ? 0 : weir_refuse(file, -ETIMEDOUT, "the dma-buf's exporter is not through with it");
 }
 
 /* Where the CPU sees what the function sees at an address. */

@@ -217,7 +217,8 @@ struct weir_p2p_verdict {
  *
  * Errors: EBADF, EINVAL: no dma-buf, misaligned; ERANGE: beyond its end; ENODEV, ENXIO: no such NVMe
  * function; EREMOTEIO: system memory where WEIR_P2P_REQUIRE_VRAM is asked for; EBUSY: the function belongs to
- * VFIO; ENOSPC; and those of the exporter.
+ * VFIO; ENOSPC; ETIMEDOUT: the exporter was not through with moving it after 30 s; EINTR: a signal came
+ * before; and those of the exporter.
  */
 struct weir_p2p_import {
 	__u32 size;
