@@ -110,12 +110,13 @@ static struct weir_p2p_claim make_claim(const char *address, int bar)
 	return claim;
 }
 
-/* What the module says of the call that failed. */
+/* What the module says of the call that failed: it keeps the reason of its last refusal, which is of another
+ * call where the errno is another. */
 static int say_why(int control, const char *address, int error)
 {
 	struct weir_p2p_reason reason = { .size = sizeof(reason) };
 
-	if (ioctl(control, WEIR_P2P_REASON, &reason) || !*reason.text)
+	if (ioctl(control, WEIR_P2P_REASON, &reason) || !*reason.text || reason.error != (unsigned)error)
 		return complain(address, strerror(error));
 	return complain(address, reason.text);
 }
