@@ -446,6 +446,19 @@ static int bring_up(struct weir_storage *storage, struct weir_storage_options *o
 	return name_storage(storage, error ? error : weir_watchdog_start(storage, options->first_ticket));
 }
 
+/* Opening failed, as weir_last_error() says: what fails on the way back does not take its place. */
+static int undo(struct weir_storage *storage, int error)
+{
+	struct weir_losses why = { .error = 0 };
+
+	weir_losses_add(&why, error);
+	(void)tear_down(storage);
+	if (!storage->is_part)
+		(void)weir_memory_put(storage->context, storage->queues);
+	free(storage);
+	return weir_losses_end(&why);
+}
+
 /* Lanes of a volume find the engines by themselves where that can be; else the volume's controller does. */
 static void attach(struct weir_storage *storage)
 {
@@ -481,13 +494,8 @@ int weir_storage_open_at(struct weir_context *context, const char *uri,
 			     : weir_fail(ENOMEM, "storage \"%s\": no memory", uri);
 	if (!error)
 		error = weir_handle_add(storage, WEIR_HANDLE_STORAGE, uri);
-	if (error) {
-		(void)tear_down(storage);
-		if (!storage->is_part)
-			(void)weir_memory_put(context, storage->queues);
-		free(storage);
-		return error;
-	}
+	if (error)
+		return undo(storage, error);
 	describe(storage, &options);
 	attach(storage);
 	storage->next = context->open;

@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -31,6 +32,7 @@ enum { MOST_CALLS = 2000, CLOSED = 256, SEEN_US = 30000 };
 
 static char path[] = "weir-scarce-XXXXXX";
 static int file = -1;
+static bool unsynced; /* fdatasync() fails */
 
 /* A sentence that no call has but this one. */
 static void forget_sentence(void)
@@ -331,6 +333,44 @@ static void test_storages_of_files(void **state)
 	each_refused(use_storage, uri, 0);
 }
 
+/* In the place of the system's: disks that make nothing durable. */
+int fdatasync(int descriptor)
+{
+	if (!unsynced)
+		return (int)syscall(SYS_fdatasync, descriptor);
+	errno = EIO;
+	return -1;
+}
+
+/* A storage that cannot be opened says why, and not that its controller then failed to shut down. */
+static void test_first_sentence_stays(void **state)
+{
+	struct weir_context *context = NULL;
+	struct weir_storage *storage = NULL;
+	size_t calls = 0, refused = 0;
+	char uri[64];
+
+	(void)state;
+	snprintf(uri, sizeof(uri), "file:%s?engine=threads", path);
+	assert_int_equal(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context), 0);
+	unsynced = true;
+	for (size_t nth = 1; calls + 1 >= nth; nth++) {
+		int error;
+
+		scarce_begin(nth, false);
+		error = weir_storage_open(context, uri, WEIR_OPTIONS(storage, .queues = 1, .depth = 8),
+					  &storage);
+		calls = scarce_end();
+		refused += error != 0;
+		if (error && strstr(weir_last_error(), "shutdown"))
+			fail_msg("call %zu refused: \"%s\"", nth, weir_last_error());
+		weir_storage_close(storage);
+	}
+	unsynced = false;
+	assert_true(refused > 5);
+	assert_int_equal(weir_context_close(context), 0);
+}
+
 static void test_caches(void **state)
 {
 	(void)state;
@@ -363,6 +403,7 @@ int main(void)
 		cmocka_unit_test(test_contexts),
 		cmocka_unit_test(test_virtual_storages),
 		cmocka_unit_test(test_storages_of_files),
+		cmocka_unit_test(test_first_sentence_stays),
 		cmocka_unit_test(test_caches),
 		cmocka_unit_test(test_files),
 	};
