@@ -14,7 +14,13 @@
 
 #define MEMORY_KEY "memory="
 
-enum { DEFAULT_RESIDENT_LANES = 1024, DEFAULT_STACK_BYTES = 64 << 10 };
+enum {
+	DEFAULT_RESIDENT_LANES = 1024,
+	MOST_RESIDENT_LANES = 1 << 24,
+	DEFAULT_STACK_BYTES = 64 << 10,
+};
+
+static const u32 MOST_STACK_BYTES = (u32)1 << 31; /* whole pages of more may be 0 in 32 bits */
 
 extern const struct weir_backend_ops weir_backend_cpu;
 
@@ -125,9 +131,15 @@ static int check_options(const struct weir_context_options *options)
 		return weir_fail(EINVAL, "wave_lanes is %u; it must be a power of two from 1 to 64", width);
 	if (options->workers > 1024)
 		return weir_fail(EINVAL, "workers is %u; it must be from 1 to 1024", options->workers);
+	if (options->resident_lanes > MOST_RESIDENT_LANES)
+		return weir_fail(EINVAL, "resident_lanes is %u; it must be from 1 to %d",
+				 options->resident_lanes, MOST_RESIDENT_LANES);
 	if (options->stack_bytes && options->stack_bytes < 16384)
 		return weir_fail(EINVAL, "stack_bytes is %u; a lane needs 16384 at least",
 				 options->stack_bytes);
+	if (options->stack_bytes > MOST_STACK_BYTES)
+		return weir_fail(EINVAL, "stack_bytes is %u; a lane may have %u at most",
+				 options->stack_bytes, MOST_STACK_BYTES);
 	return 0;
 }
 
