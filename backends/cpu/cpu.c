@@ -16,6 +16,7 @@
 
 enum {
 	DEFAULT_RESIDENT_LANES = 1024,
+	MOST_DEFAULT_LANES = 12 << 10, /* of all workers: two contexts' stacks leave mappings for others */
 	MOST_RESIDENT_LANES = 1 << 24,
 	DEFAULT_STACK_BYTES = 64 << 10,
 };
@@ -143,12 +144,21 @@ static int check_options(const struct weir_context_options *options)
 	return 0;
 }
 
+/* Each lane's stack and the page before it are two of the mappings that a process may have
+ * (vm.max_map_count). */
+static u32 default_lanes(u32 workers)
+{
+	u32 each = MOST_DEFAULT_LANES / workers;
+
+	return each < DEFAULT_RESIDENT_LANES ? each : DEFAULT_RESIDENT_LANES;
+}
+
 static int cpu_open(const char *selector, const struct weir_context_options *options,
 		    struct weir_backend **out)
 {
 	const char *strict = getenv("WEIR_CPU_STRICT");
 	struct cpu_backend *backend;
-	u32 resident = options->resident_lanes ? options->resident_lanes : DEFAULT_RESIDENT_LANES;
+	u32 resident;
 	int error = check_options(options);
 
 	if (error)
@@ -165,6 +175,7 @@ static int cpu_open(const char *selector, const struct weir_context_options *opt
 	backend->strict = strict && *strict;
 	backend->worker_count = options->workers ? options->workers : cpu_usable_cores();
 	backend->numa_node = cpu_numa_node();
+	resident = options->resident_lanes ? options->resident_lanes : default_lanes(backend->worker_count);
 	backend->waves_per_worker = (resident + backend->width - 1) / backend->width;
 	backend->stack_bytes =
 		options->stack_bytes ? (options->stack_bytes + 4095u) & ~4095u : DEFAULT_STACK_BYTES;

@@ -206,7 +206,11 @@ static int map_stacks(struct cpu_worker *worker, u32 lanes, size_t stack_bytes)
 				 worker->stacks_bytes, lanes, worker->index);
 	}
 	for (u32 i = 0; i < lanes; i++) /* an overflow hits a page nobody may touch */
-		mprotect(worker->stacks + i * stride, page, PROT_NONE);
+		if (mprotect(worker->stacks + i * stride, page, PROT_NONE) != 0)
+			return weir_fail(ENOMEM,
+					 "cannot keep the stacks of %u lanes of worker %u apart: %s; lower "
+					 "resident_lanes or workers, or raise vm.max_map_count",
+					 lanes, worker->index, strerror(errno));
 	return 0;
 }
 

@@ -232,6 +232,29 @@ static void test_stacks_are_apart(void **state)
 	must(weir_context_close(context));
 }
 
+/* Stacks that are apart take mappings, of which a process has so many: on a machine of many cores, too, there
+ * are enough for two contexts; who asks for more is told so. */
+static void test_stacks_leave_mappings(void **state)
+{
+	enum { WORKERS = 64, LANES = 4096 };
+	struct weir_context *contexts[2], *context;
+	unsigned before = barred();
+
+	(void)state;
+	if (!test_on_cpu())
+		skip();
+	for (unsigned i = 0; i < 2; i++)
+		must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = WORKERS), &contexts[i]));
+	assert_true(barred() >= before + 2 * WORKERS);
+	for (unsigned i = 0; i < 2; i++)
+		must(weir_context_close(contexts[i]));
+	if (weir_context_open("cpu", WEIR_OPTIONS(context, .workers = WORKERS, .resident_lanes = LANES),
+			      &context) == 0)
+		must(weir_context_close(context)); /* a machine that has more of them */
+	else if (!strstr(weir_last_error(), "resident_lanes"))
+		fail_msg("\"%s\" does not say \"resident_lanes\"", weir_last_error());
+}
+
 /* Contexts that come and go, or do not come about, and launches: nothing of them stays. */
 static void test_nothing_stays(void **state)
 {
@@ -363,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_stays),
 		cmocka_unit_test(test_stacks_are_large_enough),
 		cmocka_unit_test(test_lanes_left_behind_are_found),
+		cmocka_unit_test(test_stacks_leave_mappings),
 	};
 
 	if (!test_begins())

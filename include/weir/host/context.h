@@ -34,7 +34,8 @@ struct weir_context;
  * @size: sizeof the structure
  * @workers: cpu: worker threads; 0: one per core the process may use
  * @wave_lanes: cpu: lanes per wave, a power of two up to 64; 0: 1
- * @resident_lanes: cpu: lanes a worker keeps started at once, up to 2^24; 0: 1024
+ * @resident_lanes: cpu: lanes a worker keeps started at once, up to 2^24; 0: 1024, or its share of 12288
+ *                  where that is less
  * @stack_bytes: cpu: stack per lane, from 16 KiB to 2 GiB; 0: 64 KiB
  * @service_waves: waves of a service per storage, which reaps completions for all lanes;
  *                 on the cpu one thread, whatever the number; 0: no service, whoever
