@@ -21,6 +21,7 @@
  * @heads: where lanes stood in each completion ring
  * @first_ticket: of every queue pair
  * @polled_ns: when all was last looked at
+ * @stood_ns: since then, how much younger commands were made by polls that failed
  */
 struct weir_tracker {
 	struct weir_storage *storage;
@@ -33,6 +34,7 @@ struct weir_tracker {
 	uint64_t *heads;
 	uint64_t first_ticket;
 	uint64_t polled_ns;
+	uint64_t stood_ns;
 };
 
 /** struct view - a queue pair as it is just now */
@@ -261,7 +263,8 @@ static void stand_still(struct weir_tracker *tracker)
 	if (!tracker->polled_ns || !step || passed <= step)
 		return;
 	for (size_t i = 0; i < count; i++)
-		tracker->seen[i].since_ns += passed - step;
+		tracker->seen[i].since_ns += passed - step - tracker->stood_ns;
+	tracker->stood_ns = passed - step;
 }
 
 int weir_tracker_poll(struct weir_tracker *tracker, struct weir_tracked_command *oldest)
@@ -272,9 +275,11 @@ int weir_tracker_poll(struct weir_tracker *tracker, struct weir_tracked_command 
 	*oldest = (struct weir_tracked_command){ .age_ns = 0 };
 	for (uint32_t i = 0; i < tracker->storage->queue_count && !error; i++)
 		error = snapshot_at_queue(tracker, i, oldest);
-	if (!error)
-		tracker->polled_ns = weir_tracker_now_ns();
-	return error;
+	if (error)
+		return error;
+	tracker->polled_ns = weir_tracker_now_ns();
+	tracker->stood_ns = 0;
+	return 0;
 }
 
 bool weir_tracker_pending(struct weir_tracker *tracker, const struct weir_tracked_command *command)

@@ -6,6 +6,7 @@
  * Checked: which command is the oldest, across queue pairs, around rings, and where sequence words of 32
  * bits wrap.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -110,10 +111,13 @@ static void close_rig(struct rig *rig)
 
 /* Where a device's memory lies: the host reaches nothing there. */
 static const uint64_t FAR = (uint64_t)1 << 62;
+static bool unread; /* copies fail */
 
 static int d2h(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
 {
 	(void)backend;
+	if (unread)
+		return -EIO;
 	memcpy(host, (const void *)(uintptr_t)(device - FAR), bytes);
 	return 0;
 }
@@ -459,6 +463,31 @@ static void test_a_machine_that_stood_still(void **state)
 	close_rig(&rig);
 }
 
+/* Nor does it count twice where copies fail meanwhile: no command becomes older than it is. */
+static void test_polls_that_fail(void **state)
+{
+	struct weir_tracked_command oldest;
+	struct rig rig;
+	uint64_t ticket;
+
+	(void)state;
+	open_far_rig(&rig, WEIR_GPU_MEMORY_NONE);
+	rig.storage.answer_ns = 400 * MS;
+	ticket = submit(1);
+	oldest_is(&rig, 1, ticket, 0);
+	unread = true;
+	for (unsigned i = 0; i < 3; i++) {
+		now_ns += 1000 * MS;
+		assert_int_equal(weir_tracker_poll(rig.tracker, &oldest), -EIO);
+	}
+	unread = false;
+	now_ns += 1000 * MS;
+	oldest_is(&rig, 1, ticket, 100 * MS);
+	now_ns += 1000 * MS;
+	oldest_is(&rig, 1, ticket, 200 * MS);
+	close_rig(&rig);
+}
+
 /* Commands of a queue pair that the host takes over end as the controller says, if it has said so. */
 static void test_taken_over(void **state)
 {
@@ -504,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_completions_left_in_the_ring),
 		cmocka_unit_test(test_taken_over),
 		cmocka_unit_test(test_a_machine_that_stood_still),
+		cmocka_unit_test(test_polls_that_fail),
 	};
 
 	return cmocka_run_group_tests_name("tracker", tests, NULL, NULL);
