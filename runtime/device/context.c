@@ -101,9 +101,18 @@ static void context_free(struct weir_context *context)
 		context->backend->ops->close(context->backend);
 }
 
-int weir_context_open(const char *name, const struct weir_context_options *given, struct weir_context **out)
+static void take_properties(struct weir_context *context)
 {
 	struct weir_backend_properties properties = { .wave_lanes = 0 };
+
+	context->backend->ops->properties(context->backend, &properties);
+	context->shared_memory = properties.shared_memory;
+	context->peer_memory = properties.peer_memory;
+	context->window = properties.window;
+}
+
+int weir_context_open(const char *name, const struct weir_context_options *given, struct weir_context **out)
+{
 	struct weir_context_options options;
 	struct weir_context *context;
 	int error = weir_given(out, "weir_context_open", "out");
@@ -126,6 +135,8 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 	if (!error)
 		error = weir_dma_map_create(&context->dma);
 	if (!error)
+		take_properties(context); /* which say what the first allocation is */
+	if (!error)
 		error = weir_closed_prepare(context);
 	if (!error)
 		error = weir_handle_add(context, WEIR_HANDLE_CONTEXT, name);
@@ -134,10 +145,6 @@ int weir_context_open(const char *name, const struct weir_context_options *given
 		free(context);
 		return error;
 	}
-	context->backend->ops->properties(context->backend, &properties);
-	context->shared_memory = properties.shared_memory;
-	context->peer_memory = properties.peer_memory;
-	context->window = properties.window;
 	weir_publish(context);
 	*out = context;
 	return 0;

@@ -9,7 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -236,6 +238,54 @@ static void test_all_is_given_back(void **state)
 	assert_int_equal(weir_context_close(real), 0);
 }
 
+static unsigned mapped;
+
+static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes, void *host)
+{
+	(void)mapper;
+	(void)address;
+	(void)bytes;
+	(void)host;
+	mapped++;
+	return 0;
+}
+
+static void unmap(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes)
+{
+	(void)mapper;
+	(void)address;
+	(void)bytes;
+	mapped--;
+}
+
+/* A controller that is to reach no other device's memory reaches none of it, what a context begins with
+ * included. */
+static void test_another_devices_memory(void **state)
+{
+	struct weir_dma_mapper mapper = { .map = map, .unmap = unmap };
+	char path[] = "/tmp/weir_memory_XXXXXX", name[64];
+	struct weir_context *real;
+	uint64_t address;
+	void *host;
+	int file = mkstemp(path);
+
+	(void)state;
+	assert_true(file >= 0 && ftruncate(file, 1 << 20) == 0);
+	close(file);
+	snprintf(name, sizeof(name), "cpu:memory=%s", path);
+	assert_int_equal(weir_context_open(name, NULL, &real), 0);
+	assert_int_equal(weir_dma_map_follow(real->dma, &mapper), 0);
+	assert_int_equal(mapped, 0);
+	assert_int_equal(weir_alloc(real, 4096, &address), 0);
+	assert_int_equal(mapped, 0);
+	assert_int_equal(weir_alloc_host(real, 4096, &address, &host), 0);
+	assert_int_equal(mapped, 1);
+	weir_dma_map_unfollow(real->dma, &mapper);
+	assert_int_equal(mapped, 0);
+	assert_int_equal(weir_context_close(real), 0);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +294,7 @@ int main(void)
 		cmocka_unit_test(test_every_slot_is_visited),
 		cmocka_unit_test(test_copies_stay_inside),
 		cmocka_unit_test(test_all_is_given_back),
+		cmocka_unit_test(test_another_devices_memory),
 	};
 
 	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
