@@ -352,6 +352,13 @@ static bool leave_none(struct kernel_controller *controller)
 	return !kernel_reset(&controller->base);
 }
 
+/* The driver keeps the controller, and shuts nothing down for us: a flush makes durable what was written. One
+ * whose driver has left has no doorbells for it. */
+static bool kernel_leave(struct weir_transport *transport)
+{
+	return weir_nvme_driver_state(&controller_of(transport)->driver) != WEIR_NVME_DRIVER_GONE;
+}
+
 static void kernel_close(struct weir_transport *transport)
 {
 	struct kernel_controller *controller = controller_of(transport);
@@ -486,6 +493,7 @@ static const struct weir_transport_ops kernel_ops = {
 	.check = kernel_check,
 	.adopt = kernel_adopt,
 	.queue_id = kernel_queue_id,
+	.leave = kernel_leave,
 };
 
 int weir_nvme_kernel_open(struct weir_transport_request *request, const struct weir_transport *base,
