@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For architectures without a switch of their own: slower, always right. */
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
 
@@ -13,16 +12,10 @@ struct context {
 	struct weir_fiber *fiber;
 };
 
-static struct context *context_new(void)
-{
-	struct context *context = calloc(1, sizeof(*context));
+enum { CONTEXT_ALIGN = 64 };
 
-	if (!context) {
-		fprintf(stderr, "weir: out of memory for a fiber's context\n");
-		abort();
-	}
-	return context;
-}
+/* Of the thread itself: no memory is needed that might not be had, or that somebody has to free. */
+static _Thread_local struct context own;
 
 static void begin(unsigned high, unsigned low)
 {
@@ -34,17 +27,20 @@ static void begin(unsigned high, unsigned low)
 
 void weir_fiber_context_adopt(struct weir_fiber *fiber)
 {
-	fiber->context = context_new();
+	fiber->context = &own;
 }
 
 void weir_fiber_context_prepare(struct weir_fiber *fiber, void (*first)(void *))
 {
-	struct context *context = context_new();
+	/* At the upper end of its stack, which has room for it. */
+	uintptr_t top = (uintptr_t)fiber->stack + fiber->stack_bytes - sizeof(struct context);
+	struct context *context = (struct context *)(top & ~(uintptr_t)(CONTEXT_ALIGN - 1));
 	uint64_t bits = (uintptr_t)context;
 
 	getcontext(&context->machine);
 	context->machine.uc_stack.ss_sp = fiber->stack;
-	context->machine.uc_stack.ss_size = fiber->stack_bytes;
+	context->machine.uc_stack.ss_size = (uintptr_t)context - (uintptr_t)fiber->stack;
+	context->machine.uc_link = NULL;
 	context->first = first;
 	context->fiber = fiber;
 	makecontext(&context->machine, (void (*)(void))begin, 2, (unsigned)(bits >> 32), (unsigned)bits);
@@ -60,6 +56,5 @@ void weir_fiber_context_switch(struct weir_fiber *from, struct weir_fiber *to)
 
 void weir_fiber_context_release(struct weir_fiber *fiber)
 {
-	free(fiber->context);
 	fiber->context = NULL;
 }
