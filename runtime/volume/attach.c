@@ -71,8 +71,7 @@ static int open_lanes(struct volume *volume, struct weir_storage *storage, const
 					      .unit_log2 = made->unit_log2,
 					      .replicas = made->replicas,
 					      .queues = storage->disk.queue_count,
-					      .depth = storage->depth < DEPTH ? storage->depth : DEPTH,
-					      .transfer_bytes = volume->fragment_bytes };
+					      .depth = storage->depth < DEPTH ? storage->depth : DEPTH };
 
 	if (options.queues > MOST_QUEUES)
 		options.queues = MOST_QUEUES;

@@ -98,24 +98,48 @@ static int mark_absent(const struct weir_lanes *lanes, unsigned engine)
 	return 0;
 }
 
+/* Most that a lane sends to an engine by one command: what the volume takes, in one stripe unit. Each slot of
+ * an engine's queue pair has room for so much. */
+static uint32_t most_bytes(const struct weir_lanes *lanes, const struct weir_lanes_options *options)
+{
+	uint64_t unit = (uint64_t)1 << options->unit_log2, most = lanes->storage->disk.max_blocks;
+
+	return (uint32_t)(unit < most ? unit : most) << NVME_VOLUME_BLOCK_LOG2;
+}
+
+/* An engine that lanes cannot use as they do is none. */
+static int check_part(const struct weir_lanes *lanes, const struct weir_lanes_options *options,
+		      unsigned engine, const struct weir_disk *disk)
+{
+	uint64_t bytes = most_bytes(lanes, options);
+
+	if (disk->queue_count < options->queues || disk->block_log2 != NVME_VOLUME_BLOCK_LOG2)
+		return weir_fail(ENOTSUP, "storage \"%s\": an engine gives lanes %u queue pairs, not %u",
+				 options->uris[engine], disk->queue_count, options->queues);
+	if ((uint64_t)disk->max_blocks << disk->block_log2 < bytes)
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": an engine takes %llu bytes a command at most, and lanes "
+				 "send up to %llu",
+				 options->uris[engine],
+				 (unsigned long long)disk->max_blocks << disk->block_log2,
+				 (unsigned long long)bytes);
+	return 0;
+}
+
 static int open_part(struct weir_lanes *lanes, const struct weir_lanes_options *options, unsigned engine)
 {
 	struct weir_storage_options asked = { .size = sizeof(asked),
 					      .queues = options->queues,
 					      .depth = options->depth,
-					      .max_transfer_bytes = options->transfer_bytes,
+					      .max_transfer_bytes = most_bytes(lanes, options),
 					      .read_only = lanes->storage->disk.flags & WEIR_DISK_READ_ONLY,
 					      .command_timeout_us = ANSWER_US };
 	struct weir_storage *part;
 	int error = weir_storage_open_at(lanes->context, options->uris[engine], &asked,
 					 part_queues(lanes, engine), &part);
 
-	if (!error &&
-	    (part->disk.queue_count < options->queues || part->disk.block_log2 != NVME_VOLUME_BLOCK_LOG2)) {
-		error = weir_fail(ENOTSUP, "storage \"%s\": an engine gives lanes %u queue pairs, not %u",
-				  options->uris[engine], part->disk.queue_count, options->queues);
+	if (!error && (error = check_part(lanes, options, engine, &part->disk)) != 0)
 		(void)weir_storage_shut(part);
-	}
 	if (error) {
 		weir_report("storage \"%s\": lanes do not reach an engine, and its blocks go by "
 			    "way of the host's threads: %s",

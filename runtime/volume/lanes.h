@@ -22,7 +22,6 @@ struct weir_lanes;
  * @vid, @client, @unit_log2, @replicas: as of struct nvme_volume
  * @queues: queue pairs to each engine
  * @depth: of each, a power of two
- * @transfer_bytes: most of a command
  */
 struct weir_lanes_options {
 	const char *const *uris;
@@ -33,14 +32,14 @@ struct weir_lanes_options {
 	uint32_t replicas;
 	uint32_t queues;
 	uint32_t depth;
-	uint32_t transfer_bytes;
 };
 
 /**
  * weir_lanes_open() - open queue pairs to engines, and have lanes of @storage know of them
  * @storage: the volume's, on which no lane runs yet
  *
- * An engine that is not reached is left out: weir_lanes_has(). Until weir_lanes_map() lanes place nothing.
+ * An engine that is not reached, or takes less by one command than the volume does, is left out:
+ * weir_lanes_has(). Until weir_lanes_map() lanes place nothing.
  * Return: 0 or a negative errno with a sentence.
  */
 int weir_lanes_open(struct weir_storage *storage, const struct weir_lanes_options *options,

@@ -314,6 +314,7 @@ int __wrap_weir_storage_open_at(struct weir_context *context, const char *uri,
 			       .next = lanes->rings };
 	ring->storage.disk.queue_count = 1;
 	ring->storage.disk.block_log2 = NVME_VOLUME_BLOCK_LOG2;
+	ring->storage.disk.max_blocks = options->max_transfer_bytes >> NVME_VOLUME_BLOCK_LOG2;
 	lay_out(ring->queue, &ring->memory, QUEUE, (u32)sim_between(LEAST_DEPTH_LOG2, MOST_DEPTH_LOG2));
 	lanes->rings = ring;
 	ring->task = sim_spawn(&lanes->client->node, run_ring, ring);

@@ -26,10 +26,14 @@ enum {
 	LEASE = 5,
 	EPOCH = 9,
 	LANES = 64,
-	MOST_BLOCKS = 8, /* of a command */
+	MOST_BLOCKS = 32, /* of a command */
 };
 
-/** struct fixture - @volume: the plain storage; @page: for admin commands' data */
+/**
+ * struct fixture - @volume: the plain storage; @page: for admin commands' data
+ * @unit_log2, @transfer_bytes: 0: the usual ones
+ * @uri: of the plain storage, @engines: of each engine; NULL: without faults
+ */
 struct fixture {
 	struct weir_context *context;
 	struct weir_storage *volume;
@@ -37,6 +41,10 @@ struct fixture {
 	struct nvme_volume_map map;
 	uint32_t table[WEIR_PLACEMENT_GROUPS];
 	uint32_t replicas;
+	uint32_t unit_log2;
+	uint32_t transfer_bytes;
+	const char *uri;
+	const char *engines[ENGINES];
 	uint64_t page;
 	struct test_placed_args args;
 	uint64_t results[3];
@@ -92,7 +100,7 @@ static void prepare(struct fixture *fixture, unsigned engine)
 {
 	struct nvme_volume volume = { .vid = VID,
 				      .replicas = (uint8_t)fixture->replicas,
-				      .unit_log2 = UNIT_LOG2,
+				      .unit_log2 = (uint8_t)fixture->unit_log2,
 				      .weight = 1,
 				      .blocks = BLOCKS,
 				      .name = "volume" };
@@ -122,26 +130,30 @@ static void make_map(struct fixture *fixture)
 
 static void begin(struct fixture *fixture, uint32_t width, uint32_t replicas, uint32_t depth)
 {
-	static const char *const uris[ENGINES] = { "virt:16M?block=4096&engine=on&retries=0",
-						   "virt:16M?block=4096&engine=on&retries=0",
-						   "virt:16M?block=4096&engine=on&retries=0" };
 	struct weir_context_options options = { .size = sizeof(options), .wave_lanes = width };
-	struct weir_storage_options storage = { .size = sizeof(storage), .queues = 2, .depth = depth };
+	struct weir_storage_options storage = { .size = sizeof(storage),
+						.queues = 2,
+						.depth = depth,
+						.max_transfer_bytes = fixture->transfer_bytes };
 
 	fixture->replicas = replicas;
+	fixture->unit_log2 = fixture->unit_log2 ? fixture->unit_log2 : UNIT_LOG2;
+	for (unsigned i = 0; i < ENGINES; i++)
+		if (!fixture->engines[i])
+			fixture->engines[i] = "virt:16M?block=4096&engine=on&retries=0";
 	make_map(fixture);
 	must(weir_context_open("cpu", &options, &fixture->context));
-	must(weir_storage_open(fixture->context, "virt:4M?block=4096", &storage, &fixture->volume));
+	must(weir_storage_open(fixture->context, fixture->uri ? fixture->uri : "virt:4M?block=4096", &storage,
+			       &fixture->volume));
 	must(weir_lanes_open(fixture->volume,
-			     &(struct weir_lanes_options){ .uris = uris,
+			     &(struct weir_lanes_options){ .uris = fixture->engines,
 							   .engines = ENGINES,
 							   .vid = VID,
 							   .client = CLIENT,
-							   .unit_log2 = UNIT_LOG2,
+							   .unit_log2 = fixture->unit_log2,
 							   .replicas = replicas,
 							   .queues = 2,
-							   .depth = depth,
-							   .transfer_bytes = 64 << 10 },
+							   .depth = depth },
 			     &fixture->lanes));
 	must(weir_alloc(fixture->context, 4096, &fixture->page));
 	must(weir_alloc(fixture->context, LANES * MOST_BLOCKS * 4096, &fixture->args.buffers));
@@ -149,7 +161,8 @@ static void begin(struct fixture *fixture, uint32_t width, uint32_t replicas, ui
 	must(weir_alloc(fixture->context, sizeof(fixture->results), &fixture->args.results));
 	must(weir_storage_disk(fixture->volume, &fixture->args.disk));
 	for (unsigned i = 0; i < ENGINES; i++)
-		prepare(fixture, i);
+		if (weir_lanes_has(fixture->lanes, i))
+			prepare(fixture, i);
 	must(weir_lanes_map(fixture->lanes, EPOCH, fixture->table));
 	weir_lanes_lease(fixture->lanes, LEASE);
 	fixture->args.count = BLOCKS;
@@ -210,7 +223,7 @@ static uint64_t placed_on(struct fixture *fixture, unsigned engine, uint32_t blo
 	for (uint64_t vba = 0; vba < BLOCKS; vba += blocks)
 		for (uint32_t replica = 0; replica < fixture->replicas; replica++)
 			count += weir_placement_engine((weir_addr)(uintptr_t)fixture->table,
-						       weir_placement_group(VID, vba, UNIT_LOG2),
+						       weir_placement_group(VID, vba, fixture->unit_log2),
 						       replica) == engine;
 	return count;
 }
@@ -331,6 +344,43 @@ static void test_two_units(void **state)
 	end(&fixture);
 }
 
+/* A stripe unit of 128 KiB, of which lanes write and read all by one command: each slot of an engine's queue
+ * pair has room for the pages of that. */
+static void test_large_commands(void **state)
+{
+	(void)state;
+	EACH_WIDTH(width)
+	{
+		struct fixture fixture = fixture_of();
+
+		fixture.unit_log2 = 5;
+		fixture.transfer_bytes = 128 << 10;
+		begin(&fixture, *width, 2, 64);
+		run(&fixture, NVME_OPCODE_WRITE, 32, 1);
+		run(&fixture, NVME_OPCODE_READ, 32, 1);
+		assert_int_equal(commands_forwarded(&fixture), 0);
+		end(&fixture);
+	}
+}
+
+/* An engine that takes less by one command than lanes may send is left to the host. */
+static void test_engine_of_small_commands(void **state)
+{
+	struct fixture fixture = fixture_of();
+
+	(void)state;
+	fixture.unit_log2 = 5;
+	fixture.transfer_bytes = 128 << 10;
+	fixture.engines[1] = "virt:16M?block=4096&engine=on&retries=0&mdts=64K";
+	begin(&fixture, 4, 1, 64);
+	assert_true(weir_lanes_has(fixture.lanes, 0));
+	assert_false(weir_lanes_has(fixture.lanes, 1));
+	run(&fixture, NVME_OPCODE_WRITE, 32, 1);
+	run(&fixture, NVME_OPCODE_READ, 32, 1);
+	assert_int_equal(commands_forwarded(&fixture), 2 * placed_on(&fixture, 1, 32));
+	end(&fixture);
+}
+
 /* Engines have another map than lanes: each command is carried out by the host, and ends well. */
 static void test_stale_map(void **state)
 {
@@ -438,6 +488,8 @@ int main(void)
 		cmocka_unit_test(test_bytes_are_counted),
 		cmocka_unit_test(test_small_rings),
 		cmocka_unit_test(test_two_units),
+		cmocka_unit_test(test_large_commands),
+		cmocka_unit_test(test_engine_of_small_commands),
 		cmocka_unit_test(test_stale_map),
 		cmocka_unit_test(test_no_map),
 		cmocka_unit_test(test_half_failed),
