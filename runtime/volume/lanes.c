@@ -257,14 +257,33 @@ void weir_lanes_lease(struct weir_lanes *lanes, uint32_t epoch)
 		weir_store_u32_relaxed_sys(weir_at(address, weir_shared_u32, 0), epoch);
 }
 
+/* Writes whose answers lanes have not taken from all engines, as where no lane waited for them. */
+static uint64_t unanswered(const struct weir_lanes *lanes)
+{
+	enum { AT_A_TIME = 64 };
+	struct weir_backend *backend = lanes->context->backend;
+	struct weir_write_join joins[AT_A_TIME];
+	uint64_t count = 0;
+
+	for (uint32_t at = 0; at < JOINS; at += AT_A_TIME) {
+		if (backend->ops->d2h(backend, joins, lanes->described.joins + at * sizeof(*joins),
+				      sizeof(joins)) != 0)
+			return 1;
+		for (uint32_t i = 0; i < AT_A_TIME; i++)
+			count += weir_load_u32_relaxed_sys(&joins[i].left) != 0; /* relaxed: a copy */
+	}
+	return count;
+}
+
 uint64_t weir_lanes_refused(const struct weir_lanes *lanes, uint64_t *unequal)
 {
 	struct weir_backend *backend = lanes->context->backend;
 	struct weir_placed seen;
 
 	if (backend->ops->d2h(backend, &seen, lanes->placed, sizeof(seen)) != 0)
-		return *unequal = 1;                         /* nobody knows better */
-	*unequal = weir_load_u64_relaxed_sys(&seen.unequal); /* relaxed: a copy */
+		return *unequal = 1; /* nobody knows better */
+	/* relaxed: a copy */
+	*unequal = weir_load_u64_relaxed_sys(&seen.unequal) + unanswered(lanes);
 	return weir_load_u64_relaxed_sys(&seen.refused);
 }
 

@@ -59,7 +59,8 @@ struct weir_storage *weir_lanes_part(const struct weir_lanes *lanes, unsigned en
 int weir_lanes_map(struct weir_lanes *lanes, uint32_t epoch, const uint32_t *table);
 /** weir_lanes_lease() - have lanes write under lease @epoch; 0: they leave writes to the host */
 void weir_lanes_lease(struct weir_lanes *lanes, uint32_t epoch);
-/** weir_lanes_refused() - commands that engines refused; *@unequal: writes that not all engines may have */
+/** weir_lanes_refused() - commands that engines refused; *@unequal: writes that not all engines may have,
+ * those included that no lane has waited for to the end */
 uint64_t weir_lanes_refused(const struct weir_lanes *lanes, uint64_t *unequal);
 /** weir_lanes_close() - NULL-safe; no lane of the volume runs */
 void weir_lanes_close(struct weir_lanes *lanes);

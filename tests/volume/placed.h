@@ -17,6 +17,7 @@
  * @generation: of what is written, or is expected
  * @blocks: of a command
  * @opcode: NVME_OPCODE_READ or NVME_OPCODE_WRITE
+ * @leaves: not 0: no lane waits for what it wrote
  */
 struct test_placed_args {
 	struct weir_disk disk;
@@ -27,6 +28,8 @@ struct test_placed_args {
 	u64 generation;
 	u32 blocks;
 	u32 opcode;
+	u32 leaves;
+	u32 reserved;
 };
 
 #endif

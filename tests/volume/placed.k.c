@@ -51,6 +51,10 @@ WEIR_KERNEL(test_placed, struct test_placed_args)
 
 		if (writes)
 			(void)walk(args, buffer, at);
+		if (args->leaves) {
+			count(args, weir_write_async(&args->disk, at, args->blocks, buffer, event), 1);
+			continue;
+		}
 		status = writes ? weir_write(&args->disk, at, args->blocks, buffer, event, 0)
 				: weir_read(&args->disk, at, args->blocks, buffer, event, 0);
 		count(args, status == WEIR_OK ? GOOD : FAILED, 1);

@@ -174,8 +174,7 @@ static void end(struct fixture *fixture)
 	must(weir_context_close(fixture->context));
 }
 
-/* Every block once, by commands of @blocks: all end well, and nothing is wrong. */
-static void run(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t generation)
+static void launch(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t generation)
 {
 	memset(fixture->results, 0, sizeof(fixture->results));
 	must(weir_copy_to_device(fixture->context, fixture->args.results, fixture->results,
@@ -187,6 +186,12 @@ static void run(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint6
 	must(weir_sync(fixture->context));
 	must(weir_copy_from_device(fixture->context, fixture->results, fixture->args.results,
 				   sizeof(fixture->results)));
+}
+
+/* Every block once, by commands of @blocks: all end well, and nothing is wrong. */
+static void run(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t generation)
+{
+	launch(fixture, opcode, blocks, generation);
 	assert_int_equal(fixture->results[0], BLOCKS / blocks);
 	assert_int_equal(fixture->results[1], 0);
 	assert_int_equal(fixture->results[2], 0);
@@ -444,6 +449,32 @@ static void test_half_failed(void **state)
 	}
 }
 
+/* Lanes write, and leave: an engine may never have what they sent. Once they have taken all answers, all
+ * engines have it. */
+static void test_left_writes(void **state)
+{
+	(void)state;
+	EACH_WIDTH(width)
+	{
+		struct fixture fixture = fixture_of();
+		uint64_t unequal;
+
+		begin(&fixture, *width, 2, 64);
+		fixture.args.leaves = 1;
+		fixture.args.count = LANES;
+		launch(&fixture, NVME_OPCODE_WRITE, 1, 1);
+		assert_int_equal(fixture.results[0], LANES);
+		assert_int_equal(weir_lanes_refused(fixture.lanes, &unequal), 0);
+		assert_in_range(unequal, 1, LANES);
+		fixture.args.leaves = 0;
+		fixture.args.count = BLOCKS;
+		run(&fixture, NVME_OPCODE_WRITE, 1, 2);
+		assert_int_equal(weir_lanes_refused(fixture.lanes, &unequal), 0);
+		assert_int_equal(unequal, 0);
+		end(&fixture);
+	}
+}
+
 /* Without a lease of its own a client's lanes leave writes to the host. */
 static void test_no_lease(void **state)
 {
@@ -493,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_stale_map),
 		cmocka_unit_test(test_no_map),
 		cmocka_unit_test(test_half_failed),
+		cmocka_unit_test(test_left_writes),
 		cmocka_unit_test(test_no_lease),
 		cmocka_unit_test(test_hidden_engine),
 	};
