@@ -103,6 +103,7 @@ struct weir_storage {
 	bool is_part;                /* its queue pairs lie in memory of another storage's (volume/lanes.h) */
 	struct weir_storage **parts; /* NULL, or engines that its lanes reach, some of them NULL */
 	unsigned part_count;
+	bool parts_written; /* its lanes have written to them, until they were closed */
 };
 
 /** weir_storage_bytes() - its size to the byte: less than its blocks hold where the last one is not whole */

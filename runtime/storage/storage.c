@@ -361,7 +361,7 @@ static bool may_have_written(struct weir_storage *storage)
 	struct weir_transport_stats moved = { 0, 0, false };
 
 	storage->transport->ops->stats(storage->transport, &moved);
-	return moved.changed ||
+	return moved.changed || storage->parts_written ||
 	       (storage->transport->registers && !(storage->disk.flags & WEIR_DISK_READ_ONLY));
 }
 

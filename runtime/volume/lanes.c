@@ -287,10 +287,22 @@ uint64_t weir_lanes_refused(const struct weir_lanes *lanes, uint64_t *unequal)
 	return weir_load_u64_relaxed_sys(&seen.refused);
 }
 
+static bool have_written(const struct weir_lanes *lanes)
+{
+	struct weir_backend *backend = lanes->context->backend;
+	struct weir_placed seen;
+
+	if (!lanes->placed)
+		return false;
+	return backend->ops->d2h(backend, &seen, lanes->placed, sizeof(seen)) != 0 ||
+	       weir_load_u64_relaxed_sys(&seen.written) != 0; /* relaxed: a copy */
+}
+
 void weir_lanes_close(struct weir_lanes *lanes)
 {
 	if (!lanes)
 		return;
+	lanes->storage->parts_written = have_written(lanes);
 	lanes->storage->disk.flags &= ~(uint32_t)WEIR_DISK_PLACED;
 	lanes->storage->parts = NULL;
 	lanes->storage->part_count = 0;

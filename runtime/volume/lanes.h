@@ -62,7 +62,8 @@ void weir_lanes_lease(struct weir_lanes *lanes, uint32_t epoch);
 /** weir_lanes_refused() - commands that engines refused; *@unequal: writes that not all engines may have,
  * those included that no lane has waited for to the end */
 uint64_t weir_lanes_refused(const struct weir_lanes *lanes, uint64_t *unequal);
-/** weir_lanes_close() - NULL-safe; no lane of the volume runs */
+/** weir_lanes_close() - NULL-safe; no lane of the volume runs. What lanes wrote is durable when the volume's
+ * own controller has been shut down */
 void weir_lanes_close(struct weir_lanes *lanes);
 
 #endif

@@ -3,6 +3,7 @@
  * Lanes place blocks themselves: engines in this process, and a volume's own controller that is a plain
  * storage here, so that whatever lanes leave to it is counted.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -475,6 +476,34 @@ static void test_left_writes(void **state)
 	}
 }
 
+/* The volume's controller, which flushes all engines at the end, has failed: @writes: what lanes wrote to
+ * engines, and nothing else, may be lost. */
+static void close_failed(bool writes)
+{
+	struct fixture fixture = fixture_of();
+	unsigned char units[8 * 4096];
+
+	fixture.uri = "virt:4M?block=4096&fault=fatal:after=2";
+	begin(&fixture, 4, 2, 64);
+	launch(&fixture, writes ? NVME_OPCODE_WRITE : NVME_OPCODE_READ, 1, 1);
+	assert_int_equal(fixture.results[0], BLOCKS);
+	assert_int_equal(commands_forwarded(&fixture), 0);
+	for (unsigned i = 0; i < 4; i++)
+		(void)weir_storage_read(fixture.volume, 0, units, sizeof(units));
+	weir_lanes_close(fixture.lanes);
+	assert_int_equal(weir_storage_close(fixture.volume), writes ? -EIO : 0);
+	if (writes)
+		assert_non_null(strstr(weir_last_error(), "may be lost"));
+	must(weir_context_close(fixture.context));
+}
+
+static void test_failed_close(void **state)
+{
+	(void)state;
+	close_failed(true);
+	close_failed(false);
+}
+
 /* Without a lease of its own a client's lanes leave writes to the host. */
 static void test_no_lease(void **state)
 {
@@ -525,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_no_map),
 		cmocka_unit_test(test_half_failed),
 		cmocka_unit_test(test_left_writes),
+		cmocka_unit_test(test_failed_close),
 		cmocka_unit_test(test_no_lease),
 		cmocka_unit_test(test_hidden_engine),
 	};
