@@ -120,11 +120,11 @@ static bool send_to(struct volume_fragment *fragment, u32 slot)
 	if (load_acquire_u32(&link->state) != VOLUME_LINK_READY)
 		return false;
 	compose(fragment, &sqe);
-	*command = (struct volume_command){ fragment, slot };
+	*command = (struct volume_command){ fragment, slot, weir_session_now_ns() };
 	if (!link->channel->ops->submit(link->channel, &sqe, command))
 		return false;
 	if (!link->inflight++)
-		link->oldest_ns = weir_session_now_ns();
+		link->oldest_ns = command->sent_ns;
 	fragment->waiting |= (u64)1 << slot;
 	return true;
 }

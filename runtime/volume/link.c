@@ -104,19 +104,43 @@ static void answered(void *argument, u32 status)
 	struct volume_link *link = &command->fragment->thread->links[command->slot];
 
 	link->inflight--;
-	link->oldest_ns = weir_session_now_ns();
 	volume_fragment_answer(command->fragment, command->slot, status);
 }
 
+/* When the oldest command was sent that the engine of @slot has not answered; @now: it has answered all. */
+static uint64_t oldest_of(const struct volume_thread *thread, u32 slot, uint64_t now)
+{
+	uint64_t oldest = now;
+
+	for (u32 i = 0; i < VOLUME_FRAGMENTS; i++) {
+		uint64_t sent = thread->commands[(size_t)i * WEIR_SESSION_SLOTS + slot].sent_ns;
+
+		if (thread->fragments[i].io && (thread->fragments[i].waiting >> slot & 1) && sent < oldest)
+			oldest = sent;
+	}
+	return oldest;
+}
+
+/* A command has no answer for too long, whatever became of others. Which one is the oldest is seldom looked
+ * for. */
+static bool is_late(struct volume_thread *thread, u32 slot)
+{
+	struct volume_link *link = &thread->links[slot];
+	uint64_t now = weir_session_now_ns(), most = thread->volume->command_ms * MS;
+
+	if (now - link->oldest_ns <= most)
+		return false;
+	link->oldest_ns = oldest_of(thread, slot, now);
+	return now - link->oldest_ns > most;
+}
+
 /* The engine is out of the map, does not answer, or cannot. */
-static bool is_lost(const struct volume_thread *thread, u32 slot)
+static bool is_lost(struct volume_thread *thread, u32 slot)
 {
 	const struct volume_link *link = &thread->links[slot];
-	uint64_t now = weir_session_now_ns(); /* after the last answer, whose time is oldest_ns */
 
 	return link->channel->ops->lost(link->channel) ||
-	       (link->inflight &&
-		(!is_in(thread->map, slot) || now - link->oldest_ns > thread->volume->command_ms * MS));
+	       (link->inflight && (!is_in(thread->map, slot) || is_late(thread, slot)));
 }
 
 static void end_commands(struct volume_thread *thread, u32 slot)

@@ -35,7 +35,7 @@ enum volume_link_state {
  * struct volume_link - a thread's channel to the engine of a slot
  * @state: enum volume_link_state
  * @inflight: commands that the engine has
- * @oldest_ns: since when it has had some without an answer
+ * @oldest_ns: none of them was sent before
  * @again_ns: when to try to open it next
  */
 struct volume_link {
@@ -102,6 +102,7 @@ struct volume_fragment {
 struct volume_command {
 	struct volume_fragment *fragment;
 	u32 slot;
+	uint64_t sent_ns;
 };
 
 /**

@@ -211,6 +211,63 @@ static void an_engine_has_its_time_to_answer(void **state)
 	rig_end(&rig);
 }
 
+/* The same of one command, while the engine answers all others. */
+static void each_command_has_its_time(void **state)
+{
+	struct weir_io io;
+	unsigned before, engine;
+
+	(void)state;
+	rig_begin(&rig, 1);
+	rig_open(&rig, true, HOUR_S * 1000);
+	engine = rig_replica(&rig, 0, 0);
+	rig.engines[engine].held = true;
+	before = opened();
+	rig_start(&rig, &io, WEIR_IO_READ, 0, 1, data);
+	rig.engines[engine].held = false; /* for those that come: this one is never carried out */
+	for (unsigned i = 0; i < 7; i++) {
+		pass(S_NS);
+		assert_int_equal(rig_do(&rig, WEIR_IO_READ, 1, 1, data + BLOCK), 0);
+	}
+	assert_int_equal(opened(), before);
+	pass(2 * S_NS);
+	for (unsigned i = 0; i < 10 * TRIES && opened() == before; i++) {
+		assert_int_equal(rig_do(&rig, WEIR_IO_READ, 1, 1, data + BLOCK), 0);
+		rig_poll(&rig);
+	}
+	assert_int_not_equal(opened(), before);
+	assert_int_equal(rig_wait(&rig, &io), 0);
+	rig_end(&rig);
+}
+
+/* An engine always has a command, and answers each within six seconds: it keeps its channel. */
+static void an_engine_may_always_have_some(void **state)
+{
+	enum { COMMANDS = 12 };
+	static struct weir_io ios[COMMANDS];
+	unsigned before;
+
+	(void)state;
+	rig_begin(&rig, 1);
+	rig_open(&rig, true, HOUR_S * 1000);
+	rig.engines[rig_replica(&rig, 0, 0)].slow = true; /* an answer a poll */
+	before = opened();
+	rig_start(&rig, &ios[0], WEIR_IO_READ, 0, 1, data);
+	for (unsigned i = 1; i < COMMANDS; i++) {
+		rig_start(&rig, &ios[i], WEIR_IO_READ, 0, 1, data);
+		pass(3 * S_NS);
+		(void)rig.medium->ops->poll(rig.medium, 0);
+		assert_true(rig_is_done(&ios[i - 1]));
+		assert_false(rig_is_done(&ios[i]));
+	}
+	for (unsigned i = 0; i < COMMANDS; i++)
+		assert_int_equal(rig_wait(&rig, &ios[i]), 0);
+	for (unsigned i = 0; i < TRIES; i++)
+		rig_poll(&rig);
+	assert_int_equal(opened(), before);
+	rig_end(&rig);
+}
+
 static unsigned durable_changes(void)
 {
 	unsigned count = 0;
@@ -382,6 +439,8 @@ int main(void)
 		cmocka_unit_test(a_renewal_counts_from_the_question),
 		cmocka_unit_test(a_request_waits_as_long_as_it_may),
 		cmocka_unit_test(an_engine_has_its_time_to_answer),
+		cmocka_unit_test(each_command_has_its_time),
+		cmocka_unit_test(an_engine_may_always_have_some),
 		cmocka_unit_test(force_unit_access_goes_to_all_replicas),
 		cmocka_unit_test(the_damaged_block_is_reported),
 		cmocka_unit_test(each_damaged_replica_is_reported),
