@@ -44,12 +44,16 @@ static void fill(const struct volume *volume, u32 *words)
 }
 
 /* Under the volume's lock. */
-static void update(struct volume *volume)
+static void update(struct volume *volume, bool retire)
 {
 	struct weir_session *session = volume->session;
 	static u32 table[WEIR_PLACEMENT_GROUPS];
 	static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER;
 
+	if (retire) {
+		weir_lanes_no_map(volume->lanes);
+		return;
+	}
 	weir_lanes_lease(volume->lanes,
 			 weir_session_lease(session) == WEIR_LEASE_HELD ? session->lease_epoch : 0);
 	if (!weir_session_refresh(session, &volume->lanes_map))
@@ -99,7 +103,7 @@ int volume_attach(struct volume *volume, struct weir_storage *storage)
 	if (error)
 		return error;
 	pthread_mutex_lock(&volume->lock);
-	update(volume);
+	update(volume, false);
 	volume->update_lanes = update;
 	pthread_mutex_unlock(&volume->lock);
 	return 0;

@@ -232,13 +232,18 @@ static int write_map(const struct weir_lanes *lanes, uint64_t word)
 	return 0;
 }
 
+void weir_lanes_no_map(struct weir_lanes *lanes)
+{
+	(void)write_map(lanes, 0);
+}
+
 int weir_lanes_map(struct weir_lanes *lanes, uint32_t epoch, const uint32_t *table)
 {
 	bool second = !lanes->second;
 	int error = write_table(lanes, lanes->described.tables + (second ? TABLE_BYTES : 0), table);
 
 	if (error) {
-		(void)write_map(lanes, 0);
+		weir_lanes_no_map(lanes);
 		return error;
 	}
 	lanes->second = second;

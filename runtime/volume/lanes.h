@@ -57,6 +57,8 @@ struct weir_storage *weir_lanes_part(const struct weir_lanes *lanes, unsigned en
  * Return: 0, or a negative errno with a sentence: lanes have no map.
  */
 int weir_lanes_map(struct weir_lanes *lanes, uint32_t epoch, const uint32_t *table);
+/** weir_lanes_no_map() - have lanes leave all commands to the host until weir_lanes_map() */
+void weir_lanes_no_map(struct weir_lanes *lanes);
 /** weir_lanes_lease() - have lanes write under lease @epoch; 0: they leave writes to the host */
 void weir_lanes_lease(struct weir_lanes *lanes, uint32_t epoch);
 /** weir_lanes_refused() - commands that engines refused; *@unequal: writes that not all engines may have,

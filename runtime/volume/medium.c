@@ -354,10 +354,22 @@ static void tick(void *argument)
 {
 	struct volume *volume = argument;
 
-	volume_link_tick(volume);
 	pthread_mutex_lock(&volume->lock);
 	if (volume->update_lanes)
-		volume->update_lanes(volume);
+		volume->update_lanes(volume, false);
+	pthread_mutex_unlock(&volume->lock);
+	volume_link_tick(volume); /* which may take seconds */
+}
+
+/* Threads write by a newer map from now on: a lane that read by the one before might ask an engine that has
+ * not heard of the newer one, and has not got what they wrote. */
+static void retire(void *argument)
+{
+	struct volume *volume = argument;
+
+	pthread_mutex_lock(&volume->lock);
+	if (volume->update_lanes)
+		volume->update_lanes(volume, true);
 	pthread_mutex_unlock(&volume->lock);
 }
 
@@ -428,7 +440,7 @@ int weir_volume_medium_open(const struct weir_session_keys *keys, unsigned threa
 	if (!error)
 		error = open_channels(volume);
 	if (!error)
-		error = weir_session_start(volume->session, tick, volume);
+		error = weir_session_start(volume->session, tick, retire, volume);
 	if (error) {
 		volume_close(&volume->medium);
 		return error;

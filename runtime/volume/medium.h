@@ -144,7 +144,8 @@ struct volume_options {
  * @changing: bits of blocks that a fragment changes, under @lock: the next one that does waits. Two that were
  * under way together, and met a new map, might come to an engine that has neither in the wrong order
  * @lanes: whose lanes send commands to engines themselves, or NULL; under @lock, like the others
- * @update_lanes: have them know of map and lease, every few milliseconds, under @lock; NULL: there are none
+ * @update_lanes: have them know of map and lease, every few milliseconds, under @lock; or, @retire, go by no
+ * map until they know of the one that comes; NULL: there are none
  * @wants_lanes: the URI asks for them
  * @lanes_map: that they go by; @lanes_engine: of a slot, the engine's number among theirs
  * @command_ms: what an engine may take for a command before its channel is given up
@@ -160,7 +161,7 @@ struct volume {
 	pthread_mutex_t lock;
 	u64 changing[VOLUME_CHANGING / 64];
 	struct weir_lanes *lanes;
-	void (*update_lanes)(struct volume *volume);
+	void (*update_lanes)(struct volume *volume, bool retire);
 	struct weir_session_map *lanes_map;
 	u8 lanes_engine[WEIR_SESSION_SLOTS];
 	bool wants_lanes;

@@ -77,8 +77,11 @@ static u8 slot_of(struct weir_session *session, const struct nvme_volume_engine 
 	return (u8)slot;
 }
 
+/* Lanes have a copy of the map before this one: they leave it before any thread goes by the newer one. */
 static void publish(struct weir_session *session, struct weir_session_map *map)
 {
+	if (session->retire)
+		session->retire(session->argument);
 	pthread_mutex_lock(&session->lock);
 	for (unsigned i = 0; i < map->map.count; i++)
 		map->slot[i] = slot_of(session, &map->map.engines[i]);
@@ -340,11 +343,13 @@ static void *run(void *argument)
 	return NULL;
 }
 
-int weir_session_start(struct weir_session *session, void (*tick)(void *argument), void *argument)
+int weir_session_start(struct weir_session *session, void (*tick)(void *argument),
+		       void (*retire)(void *argument), void *argument)
 {
 	int error;
 
 	session->tick = tick;
+	session->retire = retire;
 	session->argument = argument;
 	error = pthread_create(&session->thread, NULL, run, session);
 	session->started = !error;

@@ -92,6 +92,7 @@ struct weir_session_damage {
  * @unequal: a change failed: replicas may differ
  * @damage: to be reported, or reported not long ago; under @lock; @damage_waits: some is to be
  * @tick, @argument: what the session's thread calls every few milliseconds
+ * @retire: what it calls before others can have a newer map; or NULL
  */
 struct weir_session {
 	struct weir_session_keys keys;
@@ -118,6 +119,7 @@ struct weir_session {
 	bool started;
 	struct shared_u32 stop;
 	void (*tick)(void *argument);
+	void (*retire)(void *argument);
 	void *argument;
 };
 
@@ -128,7 +130,8 @@ uint64_t weir_session_now_ns(void);
  * negative errno with a sentence */
 int weir_session_open(const struct weir_session_keys *keys, struct weir_session **out);
 /** weir_session_start() - start its thread; 0 or a negative errno with a sentence */
-int weir_session_start(struct weir_session *session, void (*tick)(void *argument), void *argument);
+int weir_session_start(struct weir_session *session, void (*tick)(void *argument),
+		       void (*retire)(void *argument), void *argument);
 /** weir_session_stop() - end its thread */
 void weir_session_stop(struct weir_session *session);
 /** weir_session_close() - give the lease back; its thread has ended, and no map of it is in use */

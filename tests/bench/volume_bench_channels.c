@@ -82,7 +82,7 @@ static int open_session(struct bench_client *client)
 		return error;
 	(void)weir_session_refresh(client->session, &client->map);
 	client->version = (u64)client->session->lease_epoch << NVME_VOLUME_VERSION_EPOCH | 1;
-	return weir_session_start(client->session, no_tick, NULL);
+	return weir_session_start(client->session, no_tick, NULL, NULL);
 }
 
 static int open_engines(struct bench_client *client)

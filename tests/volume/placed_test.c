@@ -429,6 +429,24 @@ static void test_no_map(void **state)
 	end(&fixture);
 }
 
+/* A newer map is about to come: nothing goes by the one before any more, though engines would take it. */
+static void test_retired_map(void **state)
+{
+	struct fixture fixture = fixture_of();
+
+	(void)state;
+	begin(&fixture, 4, 2, 64);
+	weir_lanes_no_map(fixture.lanes);
+	run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+	run(&fixture, NVME_OPCODE_READ, 1, 1);
+	assert_int_equal(commands_forwarded(&fixture), 2 * BLOCKS);
+	must(weir_lanes_map(fixture.lanes, EPOCH, fixture.table));
+	run(&fixture, NVME_OPCODE_WRITE, 1, 2);
+	run(&fixture, NVME_OPCODE_READ, 1, 2);
+	assert_int_equal(commands_forwarded(&fixture), 2 * BLOCKS);
+	end(&fixture);
+}
+
 /* One of two replicas refuses a write: the host carries it out, and knows that replicas may differ. */
 static void test_half_failed(void **state)
 {
@@ -552,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_engine_of_small_commands),
 		cmocka_unit_test(test_stale_map),
 		cmocka_unit_test(test_no_map),
+		cmocka_unit_test(test_retired_map),
 		cmocka_unit_test(test_half_failed),
 		cmocka_unit_test(test_left_writes),
 		cmocka_unit_test(test_failed_close),

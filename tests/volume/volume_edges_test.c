@@ -277,6 +277,40 @@ static unsigned durable_changes(void)
 	return count;
 }
 
+static unsigned retired;       /* maps */
+static uint32_t retired_epoch; /* that threads still went by then */
+
+static void note_retired(struct volume *volume, bool retire)
+{
+	if (!retire)
+		return;
+	retired_epoch = load_relaxed_u32(&volume->session->epoch);
+	__atomic_fetch_add(&retired, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Lanes go by no map before threads write by the next one: an engine that has not heard of that would give
+ * them what was there before. */
+static void lanes_leave_a_map_before_threads_have_the_next(void **state)
+{
+	struct volume *volume;
+	uint32_t before;
+
+	(void)state;
+	rig_begin(&rig, 2);
+	rig_open(&rig, false, 20000);
+	volume = weir_volume_from(rig.medium);
+	pthread_mutex_lock(&volume->lock);
+	volume->update_lanes = note_retired;
+	pthread_mutex_unlock(&volume->lock);
+	before = rig.map.epoch;
+	rig_new_epoch(&rig, true, true);
+	assert_int_equal(write_block(0, 1), 0);
+	assert_int_equal(load_relaxed_u32(&volume->session->epoch), before + 1);
+	assert_int_equal(__atomic_load_n(&retired, __ATOMIC_SEQ_CST), 1);
+	assert_int_equal(retired_epoch, before);
+	rig_end(&rig);
+}
+
 /* Each engine that has a replica is asked to make it durable. */
 static void force_unit_access_goes_to_all_replicas(void **state)
 {
@@ -441,6 +475,7 @@ int main(void)
 		cmocka_unit_test(an_engine_has_its_time_to_answer),
 		cmocka_unit_test(each_command_has_its_time),
 		cmocka_unit_test(an_engine_may_always_have_some),
+		cmocka_unit_test(lanes_leave_a_map_before_threads_have_the_next),
 		cmocka_unit_test(force_unit_access_goes_to_all_replicas),
 		cmocka_unit_test(the_damaged_block_is_reported),
 		cmocka_unit_test(each_damaged_replica_is_reported),
