@@ -141,6 +141,8 @@ int weir_pool_serve(struct weir_buffer_pool *pool, uint64_t us)
 {
 	int error = weir_handle_check(pool, WEIR_HANDLE_POOL, "weir_pool_serve"), grew = 0;
 
+	if (!error) /* else its memory went with the context */
+		error = weir_handle_check(pool->context, WEIR_HANDLE_CONTEXT, "weir_pool_serve");
 	for (uint64_t waited = 0; !error; waited += POLL_US) {
 		uint64_t wanted = weir_load_u64_relaxed_sys(pool->wanted); /* relaxed: a number alone */
 

@@ -226,7 +226,10 @@ static void test_host_calls(void **state)
 	refused(weir_pool_serve(pool, 0), "closed");
 	assert_int_equal(weir_pool_address(pool), 0);
 	must(weir_pool_destroy(NULL));
+	must(weir_pool_create(context, NULL, &pool));
 	must(weir_context_close(context));
+	refused(weir_pool_serve(pool, 0), "closed"); /* its memory went with the context */
+	refused(weir_pool_stats(pool, &stats), "closed");
 }
 
 /* A read of a block into @buffer is under way in the first slot of the storage's first queue pair, or ended.
