@@ -41,6 +41,15 @@ static int open_channel(struct volume_thread *thread, const char *uri, struct we
 	return weir_channel_open(uri, thread->memory, thread->memory_bytes, volume->fragment_bytes, out);
 }
 
+/* An engine that is not reached costs a second: it is tried for one thread, before others. */
+static void put_off(struct volume *volume, u32 slot)
+{
+	uint64_t again_ns = weir_session_now_ns() + (uint64_t)AGAIN_MS * MS;
+
+	for (unsigned t = 0; t < volume->threads; t++)
+		volume->thread[t].links[slot].again_ns = again_ns;
+}
+
 static void open_link(struct volume_thread *thread, u32 slot, uint64_t now)
 {
 	struct weir_session *session = thread->volume->session;
@@ -55,7 +64,7 @@ static void open_link(struct volume_thread *thread, u32 slot, uint64_t now)
 		set_state(link, VOLUME_LINK_READY);
 		return;
 	}
-	link->again_ns = weir_session_now_ns() + (uint64_t)AGAIN_MS * MS;
+	put_off(thread->volume, slot);
 	weir_report("volume \"%s\": engine %u is not reached: %s", session->keys.name,
 		    session->slots[slot].id, weir_last_error());
 	weir_session_suspect(session, session->slots[slot].id);

@@ -3,6 +3,7 @@
  * volume_edges_test.c: times, statuses and reports of a client of a volume. Its clock is the system's and
  * @ahead_ns, so that leases and deadlines pass when a case says so.
  */
+#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -277,6 +278,45 @@ static unsigned durable_changes(void)
 	return count;
 }
 
+static unsigned attempts; /* to reach the engine that cannot be */
+
+/* One engine is silent: a second passes until it is given up. Of the others each answers at once. */
+static int open_or_wait(void *argument, const char *uri, void *memory, size_t bytes,
+			struct weir_channel **out)
+{
+	if (strcmp(uri, rig.map.engines[0].address) != 0)
+		return rig_channel_open(argument, uri, memory, bytes, out);
+	pass(S_NS);
+	__atomic_fetch_add(&attempts, 1, __ATOMIC_SEQ_CST);
+	return -ETIMEDOUT;
+}
+
+/* A client of eight threads does not reach an engine that the daemon reaches: the time that this takes is not
+ * that of its lease, of six seconds, however often it tries. */
+static void an_engine_that_is_not_reached_costs_no_lease(void **state)
+{
+	struct weir_session_keys keys;
+	u64 vba = 0;
+
+	(void)state;
+	rig_begin(&rig, 1);
+	rig.lease_ms = 6000;
+	rig.keeps_dead = true;
+	keys = rig_keys(&rig);
+	assert_int_equal(weir_volume_medium_open(
+				 &keys, 8, &(struct volume_options){ .open = open_or_wait, .argument = &rig },
+				 &rig.medium),
+			 0);
+	while (rig_replica(&rig, vba, 0) == 0)
+		vba += UNIT;
+	while (__atomic_load_n(&attempts, __ATOMIC_SEQ_CST) < 64) {
+		pass(S_NS / 8);
+		rig_poll(&rig);
+	}
+	assert_int_equal(write_block(vba, 1), 0);
+	rig_end(&rig);
+}
+
 static unsigned retired;       /* maps */
 static uint32_t retired_epoch; /* that threads still went by then */
 
@@ -475,6 +515,7 @@ int main(void)
 		cmocka_unit_test(an_engine_has_its_time_to_answer),
 		cmocka_unit_test(each_command_has_its_time),
 		cmocka_unit_test(an_engine_may_always_have_some),
+		cmocka_unit_test(an_engine_that_is_not_reached_costs_no_lease),
 		cmocka_unit_test(lanes_leave_a_map_before_threads_have_the_next),
 		cmocka_unit_test(force_unit_access_goes_to_all_replicas),
 		cmocka_unit_test(the_damaged_block_is_reported),

@@ -187,8 +187,7 @@ static const struct weir_channel_ops rig_ops = {
 	.submit = rig_submit, .poll = rig_answers, .lost = rig_lost, .halt = rig_halt, .close = rig_close
 };
 
-static int rig_channel_open(void *argument, const char *uri, void *memory, size_t bytes,
-			    struct weir_channel **out)
+int rig_channel_open(void *argument, const char *uri, void *memory, size_t bytes, struct weir_channel **out)
 {
 	struct rig *rig = argument;
 	unsigned index = (unsigned)(uri[5] - '0');

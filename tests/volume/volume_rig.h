@@ -101,6 +101,8 @@ struct weir_session_keys rig_keys(const struct rig *rig);
 void rig_open(struct rig *rig, bool read_only, unsigned wait_ms);
 /** rig_new_epoch() - engines, if @engines, and the daemon have a newer map */
 void rig_new_epoch(struct rig *rig, bool daemon, bool engines);
+/** rig_channel_open() - a channel to the engine at @uri; @argument: the rig */
+int rig_channel_open(void *argument, const char *uri, void *memory, size_t bytes, struct weir_channel **out);
 /** rig_daemon_behind() - the daemon's map is @epochs older than it was, as that of a daemon of yesterday */
 void rig_daemon_behind(struct rig *rig, u32 epochs);
 /** rig_release() - carry out what engine @index holds, the last first if @reverse */
