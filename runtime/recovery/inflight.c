@@ -18,23 +18,37 @@ static const char *verb(uint32_t opcode)
 	return opcode == NVME_OPCODE_READ ? "read" : opcode == NVME_OPCODE_WRITE ? "write" : "command";
 }
 
+/* Where the issuer of @slot's command is told: the event, or the line's word. */
+static int find_target(const struct weir_storage *storage, const struct weir_slot *slot, uint64_t *target)
+{
+	struct weir_backend *backend = storage->context->backend;
+
+	*target = slot->target;
+	if (slot->target_kind != WEIR_TARGET_JOIN)
+		return 0;
+	return backend->ops->d2h(backend, target, slot->target + offsetof(struct weir_write_join, target),
+				 sizeof(*target));
+}
+
 /* Slot @index of queue pair @queue is filled: does its command touch [address, address + bytes)? */
 static int check_slot(const struct weir_storage *storage, uint32_t queue, uint32_t index,
 		      const struct weir_slot *slot, const struct memory *memory)
 {
 	struct weir_backend *backend = storage->context->backend;
 	struct nvme_sqe sqe;
-	bool reported = slot->target - memory->address < memory->bytes; /* its event, or its line's word */
-	uint64_t length, lba;
-	int error;
+	uint64_t length, lba, target;
+	int error = find_target(storage, slot, &target);
+	bool reported = !error && target - memory->address < memory->bytes;
 
+	if (error)
+		return error;
 	if (!reported && (!slot->buffer || slot->buffer >= memory->address + memory->bytes))
 		return 0;
 	error = backend->ops->d2h(backend, &sqe, storage->rings[queue] + index * sizeof(sqe), sizeof(sqe));
 	if (error)
 		return error;
 	length = ((uint64_t)(sqe.cdw12 & 0xffff) + 1) << storage->disk.block_log2;
-	lba = (uint64_t)sqe.cdw11 << 32 | sqe.cdw10;
+	lba = storage->is_part ? sqe.cdw10 : (uint64_t)sqe.cdw11 << 32 | sqe.cdw10;
 	if (!reported && slot->buffer + length <= memory->address)
 		return 0;
 	if (memory->quiet)
@@ -44,7 +58,7 @@ static int check_slot(const struct weir_storage *storage, uint32_t queue, uint32
 		"weir_free: a %s of block %llu (%llu bytes) of \"%s\" is under way with the memory at %#llx "
 		"(queue %u), and no lane has seen it end; wait for its event first",
 		verb(sqe.cdw0 & 0xff), (unsigned long long)lba, (unsigned long long)length, storage->uri,
-		(unsigned long long)(reported ? slot->target : slot->buffer), queue + 1);
+		(unsigned long long)(reported ? target : slot->buffer), queue + 1);
 }
 
 /* @copies: room for the slots where the host does not share them. Elsewhere a service may reap beside us. */

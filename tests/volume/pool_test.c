@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -296,5 +297,6 @@ int main(void)
 		cmocka_unit_test(test_no_pool_goes_under_commands),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return test_begins() ? cmocka_run_group_tests(tests, NULL, NULL) : 0;
 }
