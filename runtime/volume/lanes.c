@@ -116,6 +116,10 @@ static int check_part(const struct weir_lanes *lanes, const struct weir_lanes_op
 	if (disk->queue_count < options->queues || disk->block_log2 != NVME_VOLUME_BLOCK_LOG2)
 		return weir_fail(ENOTSUP, "storage \"%s\": an engine gives lanes %u queue pairs, not %u",
 				 options->uris[engine], disk->queue_count, options->queues);
+	if (lanes->storage->disk.flags & ~disk->flags & WEIR_DISK_SERVICE)
+		return weir_fail(ENOTSUP,
+				 "storage \"%s\": it has no service, and lanes of one that has do not reap",
+				 options->uris[engine]);
 	if ((uint64_t)disk->max_blocks << disk->block_log2 < bytes)
 		return weir_fail(ENOTSUP,
 				 "storage \"%s\": an engine takes %llu bytes a command at most, and lanes "

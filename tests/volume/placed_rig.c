@@ -101,6 +101,8 @@ void rig_begin(struct fixture *fixture, uint32_t width, uint32_t replicas, uint3
 	rig_must(weir_context_open("cpu", &options, &fixture->context));
 	rig_must(weir_storage_open(fixture->context, fixture->uri ? fixture->uri : "virt:4M?block=4096",
 				   &storage, &fixture->volume));
+	if (fixture->served)
+		fixture->volume->disk.flags |= WEIR_DISK_SERVICE;
 	rig_must(weir_lanes_open(fixture->volume,
 				 &(struct weir_lanes_options){ .uris = fixture->engines,
 							       .engines = ENGINES,

@@ -6,6 +6,7 @@
 #ifndef WEIR_TESTS_PLACED_RIG_H
 #define WEIR_TESTS_PLACED_RIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "volume/lanes.h"
@@ -27,6 +28,7 @@ enum {
 /**
  * struct fixture - @volume: the plain storage; @page: for admin commands' data
  * @unit_log2, @transfer_bytes: 0: the usual ones
+ * @served: lanes take the volume for one with a service
  * @uri: of the plain storage, @engines: of each engine; NULL: without faults
  */
 struct fixture {
@@ -38,6 +40,7 @@ struct fixture {
 	uint32_t replicas;
 	uint32_t unit_log2;
 	uint32_t transfer_bytes;
+	bool served;
 	const char *uri;
 	const char *engines[ENGINES];
 	uint64_t page;

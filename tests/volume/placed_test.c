@@ -170,6 +170,19 @@ static void test_engine_of_small_commands(void **state)
 	rig_end(&fixture);
 }
 
+/* Lanes of a storage with a service do not reap: an engine without one is left to the host. */
+static void test_engines_without_service(void **state)
+{
+	struct fixture fixture = fixture_of();
+
+	(void)state;
+	fixture.served = true;
+	rig_begin(&fixture, 4, 2, 64);
+	for (unsigned i = 0; i < ENGINES; i++)
+		assert_false(weir_lanes_has(fixture.lanes, i));
+	rig_end(&fixture);
+}
+
 /* Engines have another map than lanes: each command is carried out by the host, and ends well. */
 static void test_stale_map(void **state)
 {
@@ -364,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_two_units),
 		cmocka_unit_test(test_large_commands),
 		cmocka_unit_test(test_engine_of_small_commands),
+		cmocka_unit_test(test_engines_without_service),
 		cmocka_unit_test(test_stale_map),
 		cmocka_unit_test(test_no_map),
 		cmocka_unit_test(test_retired_map),
