@@ -218,12 +218,18 @@ static void cut(struct volume_thread *thread)
 	}
 }
 
+/* What lanes compose has a version of theirs; what hosts of a target do has anything in its place. */
+static bool gives_version(const struct volume *volume, enum weir_io_kind kind)
+{
+	return volume->lanes && (kind == WEIR_IO_WRITE || kind == WEIR_IO_ZERO);
+}
+
 static bool volume_submit(struct weir_medium *medium, struct weir_io *io)
 {
 	struct volume *volume = volume_of(medium);
 	struct volume_thread *thread = &volume->thread[io->thread];
 
-	uint64_t version = io->kind == WEIR_IO_WRITE || io->kind == WEIR_IO_ZERO ? io->version : 0;
+	uint64_t version = gives_version(volume, io->kind) ? io->version : 0;
 
 	io->status = NVME_STATUS_SUCCESS;
 	memset(io->medium_data, 0, sizeof(io->medium_data));

@@ -143,7 +143,8 @@ struct volume_options {
  * @written: blocks that got a version under this lease
  * @changing: bits of blocks that a fragment changes, under @lock: the next one that does waits. Two that were
  * under way together, and met a new map, might come to an engine that has neither in the wrong order
- * @lanes: whose lanes send commands to engines themselves, or NULL; under @lock, like the others
+ * @lanes: whose lanes send commands to engines themselves, or NULL: it changes while no lane runs; under
+ * @lock, like the others
  * @update_lanes: have them know of map and lease, every few milliseconds, under @lock; or, @retire, go by no
  * map until they know of the one that comes; NULL: there are none
  * @wants_lanes: the URI asks for them

@@ -461,6 +461,7 @@ void rig_start(struct rig *rig, struct weir_io *io, enum weir_io_kind kind, u64 
 				.iov_count = count,
 				.force_unit_access = rig->durable,
 				.done = note_done };
+	io->version = rig->version;
 	assert_true(rig->medium->ops->submit(rig->medium, io));
 }
 

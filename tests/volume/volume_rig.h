@@ -64,8 +64,8 @@ struct rig_engine {
 };
 
 /** struct rig - @map: the daemon's; @refuse_renewal, @deaf: what it does not do any more; both of @lock;
- * @unit_log2: of the volume; @durable: requests ask for FUA; @on_lease: called before a lease is granted or
- * renewed */
+ * @unit_log2: of the volume; @version: in the commands of requests; @durable: requests ask for FUA;
+ * @on_lease: called before a lease is granted or renewed */
 struct rig {
 	struct rig_engine engines[RIG_ENGINES];
 	unsigned replicas;
@@ -78,6 +78,7 @@ struct rig {
 	bool refuse_renewal;
 	bool keeps_dead; /* takes no engine out */
 	bool durable;
+	u64 version;
 	size_t piece_bytes; /* of a request's memory; 0: it is one */
 	void (*on_lease)(void);
 	unsigned renewals;
