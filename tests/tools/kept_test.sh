@@ -100,6 +100,19 @@ rm "$WEIR_CI_TAKEN"
 [ "$("$ci/count" "$work/all.tap")" = "2 passed, 0 failed" ]
 report $? 'nothing is said where nothing was'
 
+# Logs of Meson's, as it leaves them: good cases of a program that died are no failure in the one, and are one in the other.
+cat >"$work/log.junit.xml" <<'END'
+<testsuites><testsuite name="weir.weir / dies" failures="0" errors="0"><testcase name="1 - a"/></testsuite>
+<testsuite name="weir.weir:waits / late" failures="0" errors="0"><testcase name="1 - a"/></testsuite>
+<testsuite name="weir.weir / fails" failures="1" errors="0"><testcase name="1 - a"/><testcase name="2 - b"><failure/></testcase></testsuite>
+<testsuite name="weir" failures="1" errors="0"><testcase name="weir / whole"><failure/></testcase></testsuite>
+<testsuite name="weir.weir / good" failures="0" errors="0"><testcase name="1 - a"/></testsuite></testsuites>
+END
+printf '{"name": "%s", "result": "%s"}\n' 'weir / dies' ERROR 'weir:waits / late' TIMEOUT 'weir / fails' ERROR 'weir / whole' FAIL 'weir / good' OK >"$work/log.json"
+output=$("$ci/count" "$work/log.junit.xml")
+[ $? = 1 ] && [ "$(tail -n 1 <<<"$output")" = '4 passed, 4 failed' ] && grep -q 'weir / dies: .*(ERROR)' <<<"$output"
+report $? 'a program that ended badly without a failing case is counted once, one with such a case by its cases' "$output"
+
 # Shares.
 [ "$(for share in 0 1 2; do seq 10 | "$ci/share" "$share/3"; done | sort -n)" = "$(seq 10)" ]
 report $? 'all shares are everything'
