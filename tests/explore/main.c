@@ -522,7 +522,10 @@ static bool wait_jobs(const pid_t *children)
 		int status = 0;
 
 		waitpid(children[i], &status, 0);
-		if (WIFSIGNALED(status)) {
+		if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) { /* for want of memory, say */
+			broken = true;
+			fprintf(stderr, "weir-explore: job %u was killed\n", i);
+		} else if (WIFSIGNALED(status)) {
 			shared->failures++;
 			printf("FAILED %s: the process died of signal %d (%s)\nreplay: ci/explore --schedule "
 			       "'%s'\n",
