@@ -99,6 +99,10 @@ report $? 'the line before the last counts what was taken'
 rm "$WEIR_CI_TAKEN"
 [ "$("$ci/count" "$work/all.tap")" = "2 passed, 0 failed" ]
 report $? 'nothing is said where nothing was'
+printf 'ok - a\nok - b\n1..3\n' >"$work/short.tap"
+output=$("$ci/count" "$work/short.tap")
+[ $? = 1 ] && [ "$(tail -n 1 <<<"$output")" = '2 passed, 1 failed' ]
+report $? 'a planned case that said nothing is a failure' "$output"
 
 # Logs of Meson's, as it leaves them: good cases of a program that died are no failure in the one, and are one in the other.
 cat >"$work/log.junit.xml" <<'END'
