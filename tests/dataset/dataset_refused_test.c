@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a dataset refuses: numbers and batches that there are not, options that cannot be, files that are not
+ * what they seem. */
+#include "dataset_records.h"
+
+#include "manifest.h"
+#include "mounted.h"
+
+enum { CHUNK = 64 << 10 };
+
+static int mount(struct weir_dataset_mount_options options, struct weir_dataset **dataset)
+{
+	static const char *const manifests[] = { manifest_path };
+
+	options.size = sizeof(options);
+	options.manifests = manifests;
+	options.chunk_bytes = CHUNK;
+	return weir_dataset_mount(context, &storage, 1, &options, dataset);
+}
+
+/* Behind the last sample there is none, whoever asks. */
+static void test_numbers_behind_the_last(void **state)
+{
+	static const uint64_t numbers[] = { RECORDS, RECORDS + 1, (uint64_t)1 << 32, UINT64_MAX };
+	struct weir_dataset_sample sample = { .size = sizeof(sample) };
+	struct weir_dataset *dataset;
+	char text[RECORD];
+
+	(void)state;
+	fresh();
+	must(mount((struct weir_dataset_mount_options){ 0 }, &dataset));
+	for (unsigned i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		refused(weir_dataset_sample(dataset, numbers[i], &sample), -ERANGE, "there is no sample",
+			"the dataset has 400");
+		refused(weir_dataset_name(dataset, numbers[i], text, sizeof(text)), -ERANGE,
+			"there is no sample", "the dataset has 400");
+		refused((int)weir_dataset_read(dataset, numbers[i], 0, text, 1), -ERANGE,
+			"there is no sample", "the dataset has 400");
+	}
+	must(weir_dataset_sample(dataset, RECORDS - 1, &sample));
+	assert_int_equal(sample.length, RECORD);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* A batch of another dataset, or of nobody, frees nothing. */
+static void test_batches_of_others(void **state)
+{
+	enum { BATCHES = 2 };
+	const struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence), .seed = 5 };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) }, other = { .size = sizeof(other) };
+	struct weir_dataset *dataset;
+	char text[100];
+
+	(void)state;
+	fresh();
+	must(mount((struct weir_dataset_mount_options){ .batches = BATCHES }, &dataset));
+	refused(weir_dataset_position(dataset, text, sizeof(text)), -EINVAL, "no epoch has begun",
+		"weir_dataset_position");
+	must(weir_dataset_sequence(dataset, &sequence));
+	must(weir_dataset_bread(dataset, 8, &batch));
+	refused(weir_dataset_release(dataset, NULL), -EINVAL, "no batch of this dataset", "release");
+	other.slot = BATCHES;
+	refused(weir_dataset_release(dataset, &other), -EINVAL, "no batch of this dataset", "release");
+	other.slot = UINT32_MAX;
+	refused(weir_dataset_release(dataset, &other), -EINVAL, "no batch of this dataset", "release");
+	refused(weir_dataset_bread(dataset, 0, &batch), -EINVAL, "a count of rows", "weir_dataset_bread");
+	refused(weir_dataset_bread(dataset, 8, NULL), -EINVAL, "a count of rows", "weir_dataset_bread");
+	must(weir_dataset_release(dataset, &batch));
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+static void test_options_that_cannot_be(void **state)
+{
+	static const struct {
+		struct weir_dataset_mount_options options;
+		const char *says;
+	} cases[] = {
+		{ { .cache_bytes = CHUNK }, "room for fewer than" },
+		{ { .batches = WEIR_DATASET_MAX_BATCHES + 1 }, "batches" },
+		{ { .lookup = WEIR_DATASET_AVL + 1 }, "lookup" },
+		{ { .row_bytes = UINT32_MAX }, "too long" },
+	};
+	struct weir_dataset *dataset = NULL;
+
+	(void)state;
+	fresh();
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		refused(mount(cases[i].options, &dataset), -EINVAL, cases[i].says, "weir_dataset_mount");
+	refused(weir_dataset_mount(context, &storage, 0, NULL, &dataset), -EINVAL, "storages",
+		"weir_dataset_mount");
+	assert_null(dataset);
+	must(weir_storage_close(storage));
+}
+
+/* Names are not read before somebody asks for one. */
+static void test_damaged_names(void **state)
+{
+	static const uint64_t wrong[][2] = { { 200, 100 }, { 0, (uint64_t)1 << 40 } };
+	struct weir_dataset_header header;
+	struct weir_dataset *dataset;
+	char text[100];
+	int file;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		fresh();
+		must(mount((struct weir_dataset_mount_options){ 0 }, &dataset));
+		must(weir_dataset_name(dataset, 7, text, sizeof(text)));
+		file = open(manifest_path, O_RDWR);
+		assert_int_equal(pread(file, &header, sizeof(header), 0), sizeof(header));
+		assert_int_equal(pwrite(file, wrong[i], sizeof(wrong[i]),
+					(off_t)header.sections[WEIR_DATASET_NAME_OFFSETS].offset + 7 * 8),
+				 sizeof(wrong[i]));
+		close(file);
+		refused(weir_dataset_name(dataset, 7, text, sizeof(text)), -EBADMSG, "names of storage 0",
+			"damaged");
+		must(weir_dataset_unmount(dataset));
+		must(weir_storage_close(storage));
+	}
+}
+
+/* A file with holes that tar has left out has its bytes elsewhere: it is no sample, and not left out either.
+ */
+static void test_sparse_member(void **state)
+{
+	char command[300];
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		 "cd %s && truncate -s 1M s.bin && tar --format=gnu --sparse -cf records s.bin", folder);
+	assert_int_equal(system(command), 0);
+	open_records("");
+	refused(weir_dataset_index(storage, manifest_path, NULL), -ENOTSUP, "a sparse file at byte 0",
+		"--sparse");
+	must(weir_storage_close(storage));
+}
+
+/* The first sample of a shard would be in the list of samples. */
+static void test_samples_in_their_list(void **state)
+{
+	static const uint32_t heads[][4] = { { 2, 8, 40, 50 }, { 2, 15, 40, 50 } };
+	const unsigned char rest[64] = { 0 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		int file = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+
+		assert_int_equal(write(file, heads[i], sizeof(heads[i])), sizeof(heads[i]));
+		assert_int_equal(write(file, rest, sizeof(rest)), sizeof(rest));
+		close(file);
+		open_records("");
+		refused(weir_dataset_index(storage, manifest_path,
+					   WEIR_OPTIONS(dataset_index, .format = "mds")),
+			-EINVAL, "in their own offsets", "records");
+		must(weir_storage_close(storage));
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers_behind_the_last), cmocka_unit_test(test_batches_of_others),
+		cmocka_unit_test(test_options_that_cannot_be),  cmocka_unit_test(test_damaged_names),
+		cmocka_unit_test(test_sparse_member),           cmocka_unit_test(test_samples_in_their_list),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests(tests, set_up, tear_down);
+}
