@@ -468,6 +468,57 @@ static void test_sizes_beyond_all(void **state)
 	must(weir_context_close(context));
 }
 
+/* A line is whole blocks, and comes with one command. */
+static void test_lines_that_do_not_suit_a_storage(void **state)
+{
+	static const struct {
+		const char *uri;
+		uint32_t line_bytes, transfer_bytes;
+		const char *says; /* NULL: it can be */
+	} cases[] = {
+		{ "virt:1M?block=4096", 512, 0,
+		  "has blocks of 4096 bytes, more than the cache's lines of 512" },
+		{ "virt:1M?block=4096", 4096, 0, NULL },
+		{ "virt:1M?block=512", 8192, 4096,
+		  "moves at most 4096 bytes at once, less than a line of 8192" },
+		{ "virt:1M?block=512&mdts=8K", 16384, 0,
+		  "moves at most 8192 bytes at once, less than a line of 16384" },
+		{ "virt:1M?block=512", 4096, 4096, NULL },
+	};
+	struct weir_context *context = open_context();
+	struct weir_unaligned unaligned;
+	struct weir_writer writer;
+	struct weir_array array;
+	struct weir_cache *cache;
+
+	(void)state;
+	says(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4, .invalidate_on_flush = 2), &cache),
+	     -EINVAL, "invalidate_on_flush is 2");
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct weir_array_options *options = WEIR_OPTIONS(array, .element_bytes = 8);
+		struct weir_storage *storage;
+		int error;
+
+		must(weir_cache_create(
+			context, WEIR_OPTIONS(cache, .lines = 8, .line_bytes = cases[i].line_bytes), &cache));
+		must(weir_storage_open(context, cases[i].uri,
+				       WEIR_OPTIONS(storage, .max_transfer_bytes = cases[i].transfer_bytes),
+				       &storage));
+		for (unsigned kind = 0; kind < 3; kind++) {
+			error = kind == 0   ? weir_array_open(cache, &storage, 1, options, &array)
+				: kind == 1 ? weir_writer_open(cache, &storage, 1, options, &writer)
+					    : weir_unaligned_open(cache, &storage, 1, options, &unaligned);
+			if (cases[i].says)
+				says(error, -EINVAL, cases[i].says);
+			else
+				must(error);
+		}
+		must(weir_cache_destroy(cache));
+		must(weir_storage_close(storage));
+	}
+	must(weir_context_close(context));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -480,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_keys_run_out),
 		cmocka_unit_test(test_dirty_lines_of_a_large_cache),
 		cmocka_unit_test(test_sizes_beyond_all),
+		cmocka_unit_test(test_lines_that_do_not_suit_a_storage),
 	};
 
 	if (!test_begins())
