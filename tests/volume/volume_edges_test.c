@@ -17,6 +17,8 @@
 
 #include <cmocka.h>
 
+#include <weir/weir.h>
+
 #include "volume_rig.h"
 
 enum {
@@ -526,9 +528,22 @@ static void engines_are_known_again(void **state)
 	rig_end(&rig);
 }
 
+/* Who is to write and has no lease would write as nobody, whom no engine can fence off. */
+static void a_writer_wants_a_lease(void **state)
+{
+	(void)state;
+	rig_begin(&rig, 2);
+	rig.gives_no_lease = true;
+	assert_int_equal(rig_try(&rig, false, 20000), -EPROTO);
+	assert_non_null(strstr(weir_last_error(), "gives no lease"));
+	rig_open(&rig, true, 20000); /* who only reads needs none */
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_writer_wants_a_lease),
 		cmocka_unit_test(a_lease_counts_from_the_question),
 		cmocka_unit_test(a_renewal_counts_from_the_question),
 		cmocka_unit_test(a_request_waits_as_long_as_it_may),

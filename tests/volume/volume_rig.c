@@ -265,9 +265,10 @@ static json_t *serve(struct rig *rig, const json_t *request)
 			json_pack("{s:{s:s, s:i, s:i, s:i, s:i}, s:i, s:o, s:o}", "volume", "name", "test",
 				  "vid", RIG_VID, "blocks", RIG_BLOCKS, "replicas", (int)rig->replicas,
 				  "unit_log2", (int)rig->unit_log2, "client", RIG_CLIENT, "lease",
-				  writes ? json_pack("{s:i, s:i}", "epoch", (int)rig->lease_epoch, "ms",
-						     (int)rig->lease_ms)
-					 : json_null(),
+				  writes && !rig->gives_no_lease
+					  ? json_pack("{s:i, s:i}", "epoch", (int)rig->lease_epoch, "ms",
+						      (int)rig->lease_ms)
+					  : json_null(),
 				  "map", map_json(rig)));
 	if (!strcmp(method, "lease_renew") && rig->refuse_renewal)
 		return weir_rpc_error(request, -ESTALE, "another client has the lease");
@@ -392,15 +393,20 @@ struct weir_session_keys rig_keys(const struct rig *rig)
 	return keys;
 }
 
-void rig_open(struct rig *rig, bool read_only, unsigned wait_ms)
+int rig_try(struct rig *rig, bool read_only, unsigned wait_ms)
 {
 	struct weir_session_keys keys = rig_keys(rig);
 
 	keys.read_only = read_only;
 	keys.wait_ms = wait_ms;
-	if (weir_volume_medium_open(&keys, 1,
-				    &(struct volume_options){ .open = rig_channel_open, .argument = rig },
-				    &rig->medium))
+	return weir_volume_medium_open(&keys, 1,
+				       &(struct volume_options){ .open = rig_channel_open, .argument = rig },
+				       &rig->medium);
+}
+
+void rig_open(struct rig *rig, bool read_only, unsigned wait_ms)
+{
+	if (rig_try(rig, read_only, wait_ms))
 		fail_msg("%s", weir_last_error());
 }
 

@@ -76,6 +76,7 @@ struct rig {
 	u32 lease_epoch;
 	bool refuse_open;
 	bool refuse_renewal;
+	bool gives_no_lease;
 	bool keeps_dead; /* takes no engine out */
 	bool durable;
 	u64 version;
@@ -100,6 +101,8 @@ void rig_stop_daemon(struct rig *rig);
 struct weir_session_keys rig_keys(const struct rig *rig);
 /** rig_open() - as a medium for one thread, commands wait for @wait_ms; rig_end() closes it */
 void rig_open(struct rig *rig, bool read_only, unsigned wait_ms);
+/** rig_try() - the same, where it may fail; its error */
+int rig_try(struct rig *rig, bool read_only, unsigned wait_ms);
 /** rig_new_epoch() - engines, if @engines, and the daemon have a newer map */
 void rig_new_epoch(struct rig *rig, bool daemon, bool engines);
 /** rig_channel_open() - a channel to the engine at @uri; @argument: the rig */
