@@ -2,6 +2,7 @@
 /*
  * target_authenticate_test.c: a target takes no command of a host that has not proved who it is.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <weir/weir.h>
 #include "target_chap.h"
 
 static struct host admin, queue;
@@ -141,6 +143,34 @@ static void test_a_wrong_proof(void **state)
 	close(admin.socket);
 }
 
+/* A subsystem that would prove itself to a host that proves nothing, as if it had been asked to. */
+static void test_a_secret_of_the_subsystem_alone(void **state)
+{
+	static const struct weir_target_namespace_options space = { .uri = "virt:1M?block=512" };
+	static const char *const hosts[] = { HOST_NAME };
+	char path[] = "/tmp/weir_target_alone_XXXXXX";
+	const char *secrets[] = { NULL }, *controller_secrets[] = { path };
+	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
+								 .namespaces = &space,
+								 .namespace_count = 1,
+								 .hosts = hosts,
+								 .host_count = 1,
+								 .secrets = secrets,
+								 .controller_secrets = controller_secrets };
+	struct weir_target_options options = {
+		.size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = 1
+	};
+	struct weir_chap_secret secret;
+	struct weir_target *target = NULL;
+
+	(void)state;
+	chap_make_secret(path, &secret);
+	assert_int_equal(weir_target_create(&options, &target), -EINVAL);
+	assert_non_null(strstr(weir_last_error(), "without one of the host's"));
+	assert_null(target);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +178,7 @@ int main(void)
 		cmocka_unit_test(test_a_proof_opens),
 		cmocka_unit_test(test_both_prove),
 		cmocka_unit_test(test_a_wrong_proof),
+		cmocka_unit_test(test_a_secret_of_the_subsystem_alone),
 	};
 
 	if (!weir_chap_available()) {
