@@ -27,6 +27,7 @@ extern struct weir_storage *storage; /* 1 MiB of 512-byte blocks */
 /* Cases of host_storage.c. */
 void test_storage_uris(void **state);
 void test_path_with_separators(void **state);
+void test_volume_uris(void **state);
 void test_failing_storages_leave_nothing(void **state);
 void test_read_only_files(void **state);
 void test_storage_threads(void **state);

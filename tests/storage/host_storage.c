@@ -73,6 +73,37 @@ void test_storage_uris(void **state)
 	}
 }
 
+/* What is wrong with a volume's URI is said before a daemon is looked for. */
+void test_volume_uris(void **state)
+{
+	static const struct {
+		const char *keys, *says;
+	} cases[] = {
+		{ "", "it has no daemon" },
+		{ "&daemon=/none&hostnqn=me", "hostnqn=me is no NQN" },
+		{ "&daemon=/none&hostnqn=nqn.2026-11.org.example:me&hostid=zz", "hostid=zz is no UUID" },
+		{ "&daemon=/none&dhchap_secret=/etc/a%2Cb", "may be in the file's name" },
+		{ "&daemon=/none&lanes=1&trace=/tmp/trace", "leave out trace or lanes" },
+		{ "&daemon=/none&block=512", "blocks are 4096 bytes" },
+	};
+	char long_uri[600], uri[300];
+	struct weir_storage *out;
+
+	(void)state;
+	unsetenv("WEIR_VOLUMED");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(uri, sizeof(uri), "vol:a?ro=1%s", cases[i].keys);
+		refused(weir_storage_open(context, uri, NULL, &out), -EINVAL, cases[i].says, "vol:a");
+		assert_null(out);
+	}
+	snprintf(long_uri, sizeof(long_uri), "vol:%0512d?daemon=/none", 0);
+	refused(weir_storage_open(context, long_uri, NULL, &out), -EINVAL, "its name has 512 characters",
+		"are the most");
+	snprintf(long_uri, sizeof(long_uri), "vol:a?daemon=/none&hostnqn=nqn.%0300d", 0);
+	refused(weir_storage_open(context, long_uri, NULL, &out), -EINVAL, "its hostnqn has 304 characters",
+		"are the most");
+}
+
 /* A path may hold what separates the parts of a URI. */
 void test_path_with_separators(void **state)
 {

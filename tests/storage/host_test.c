@@ -339,6 +339,7 @@ int main(void)
 		cmocka_unit_test(test_contexts),
 		cmocka_unit_test(test_storage_uris),
 		cmocka_unit_test(test_path_with_separators),
+		cmocka_unit_test(test_volume_uris),
 		cmocka_unit_test(test_memory_of_a_file),
 		cmocka_unit_test(test_storage_threads),
 		cmocka_unit_test(test_storage_threads),

@@ -216,6 +216,9 @@ static void connects_by_path_and_by_port(void **state)
 	memset(list, 'x', sizeof(list) - 1);
 	list[sizeof(list) - 1] = 0;
 	assert_int_equal(weir_rpc_open(list, NULL, WAIT_MS, &client), -ENAMETOOLONG);
+	snprintf(list, sizeof(list), "/%0108d", 0); /* one more than a socket's path may have */
+	assert_int_equal(weir_rpc_open(list, NULL, WAIT_MS, &client), -ENAMETOOLONG);
+	assert_says("a socket's path");
 	assert_int_equal(weir_rpc_open("nowhere", NULL, WAIT_MS, &client), -EINVAL);
 	assert_says("give HOST:PORT or the path of a socket");
 	assert_int_equal(weir_rpc_open("127.0.0.1:99999", NULL, WAIT_MS, &client), -EINVAL);
