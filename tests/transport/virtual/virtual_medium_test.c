@@ -252,6 +252,23 @@ static void test_computed_contents(void **state)
 	expect_error(4096, 1024, NULL, EINVAL, "1024");
 }
 
+/* Only what is written takes memory, however much is read. */
+static void test_reads_take_no_memory(void **state)
+{
+	enum { READS = 10000 };
+	struct weir_medium *medium;
+	struct test_has before;
+
+	(void)state;
+	assert_int_equal(weir_medium_sparse_open((uint64_t)1 << 60, 512, &medium), 0);
+	assert_true(word_at(medium, 8) == 8);
+	before = test_has();
+	for (uint64_t i = 0; i < READS; i++)
+		assert_true(word_at(medium, i << 45 | i << 12) == (i << 45 | i << 12));
+	test_keeps(before, 64 << 10); /* a node of the tree for each would be a thousand times that */
+	medium->ops->close(medium);
+}
+
 /* Each request is noted before it begins and when it has ended, with what came of it. */
 static void test_trace(void **state)
 {
@@ -290,9 +307,13 @@ static void test_trace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bytes),         cmocka_unit_test(test_large_zero),
-		cmocka_unit_test(test_load),          cmocka_unit_test(test_errors),
-		cmocka_unit_test(test_nothing_stays), cmocka_unit_test(test_computed_contents),
+		cmocka_unit_test(test_bytes),
+		cmocka_unit_test(test_large_zero),
+		cmocka_unit_test(test_load),
+		cmocka_unit_test(test_errors),
+		cmocka_unit_test(test_nothing_stays),
+		cmocka_unit_test(test_computed_contents),
+		cmocka_unit_test(test_reads_take_no_memory),
 		cmocka_unit_test(test_trace),
 	};
 
