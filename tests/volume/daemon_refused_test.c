@@ -186,6 +186,26 @@ static void test_an_end_of_a_lease_that_failed_is_overtaken(void **state)
 	check_all(&writer);
 }
 
+/* An engine that refuses the fence takes writes of the writer of before: nobody becomes the next one, and the
+ * volume is not clean. */
+static void test_a_fence_that_is_refused(void **state)
+{
+	struct client other = { .number = 0 };
+
+	(void)state;
+	begin_written(3);
+	refuse(1, NVME_ADMIN_VOLUME_LEASE, FAULT);
+	assert_int_equal(lease_end(), -EIO);
+	assert_true(d->volumes[0].unclean);
+	clock_ms += LEASE_MS;
+	assert_int_equal(open_volume(&other, OTHER, true), -EIO);
+	assert_true(d->volumes[0].unclean);
+	refuse(1, 0, 0);
+	assert_int_equal(lease_end(), 0);
+	assert_false(d->volumes[0].unclean);
+	check_all(&writer);
+}
+
 /* An engine that is in keeps such a lease when its connection comes back, and is used. */
 static void test_an_engine_with_a_newer_lease_is_brought(void **state)
 {
@@ -198,6 +218,22 @@ static void test_an_engine_with_a_newer_lease_is_brought(void **state)
 	assert_true(d->engines[0].current && volumed_engine_in(&d->engines[0]));
 	assert_int_equal(d->counts.taken_out, 0);
 	assert_int_equal(array.engines[0].volumes[1].is.lease_epoch, writer.lease + 1);
+	assert_int_equal(lease_end(), 0);
+	check_all(&writer);
+}
+
+/* An engine that is in and comes back, and refuses what it is brought, is not used before it takes that. */
+static void test_an_engine_that_refuses_a_volume_is_not_used(void **state)
+{
+	(void)state;
+	begin_written(3);
+	refuse(0, NVME_ADMIN_VOLUME_ADD, FAULT);
+	array.engines[0].resets = true;
+	volumed_heartbeat(d);
+	assert_false(d->engines[0].current);
+	refuse(0, 0, 0);
+	settle();
+	assert_true(d->engines[0].current && volumed_engine_in(&d->engines[0]));
 	assert_int_equal(lease_end(), 0);
 	check_all(&writer);
 }
@@ -437,7 +473,9 @@ int main(void)
 		CASE(test_blocks_are_compared_with_all_engines),
 		CASE(test_a_lease_of_a_call_that_failed_is_overtaken),
 		CASE(test_an_end_of_a_lease_that_failed_is_overtaken),
+		CASE(test_a_fence_that_is_refused),
 		CASE(test_an_engine_with_a_newer_lease_is_brought),
+		CASE(test_an_engine_that_refuses_a_volume_is_not_used),
 		CASE(test_an_engine_that_is_out_bars_no_change),
 		CASE(test_an_engine_that_is_out_bars_no_rebuild),
 		CASE(test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew),
