@@ -120,6 +120,7 @@ static struct weir_file_io read_of(struct rig *rig, int file, uint64_t bytes)
 static void test_an_error_behind_data(void **state)
 {
 	static unsigned char found[BYTES];
+	struct weir_file_stats stats = { .size = sizeof(stats) };
 	struct weir_file_io io;
 	struct rig rig;
 
@@ -138,6 +139,8 @@ static void test_an_error_behind_data(void **state)
 	io.offset = 1;
 	says(weir_file_batch(rig.context, &io, 1), -EIO, "cannot read 300 bytes at 1");
 	assert_int_equal(io.result, -EIO);
+	must(weir_file_stats(rig.context, &stats)); /* what failed has no bytes, and none below zero */
+	assert_int_equal(stats.read_bytes, 10000);
 	must(weir_context_close(rig.context));
 	close_files(&rig);
 }
