@@ -110,6 +110,15 @@ WEIR_FN u64 weir_controller_cost(WEIR_GLOBAL struct weir_controller_args *args, 
 }
 
 /*
+ * How far the turns that were taken reach past @clock, in ticks. Before the first one was taken @word is 0,
+ * and lies behind wherever the clock stands: a device's may count from 1970.
+ */
+WEIR_FN i64 weir_controller_ahead(u64 word, u64 clock)
+{
+	return word ? (i64)(word - clock) : 0;
+}
+
+/*
  * Take @count turns at the I/O rate. Return: ticks from @now to the first of them. Turns
  * that nobody took are lost: a word that lies behind is swapped for the present, once;
  * one that is ahead is only added to. One lane calls.
@@ -121,7 +130,7 @@ WEIR_FN u64 weir_controller_iterations(WEIR_GLOBAL struct weir_controller_args *
 	u64 word =
 		weir_load_u64_relaxed_dev(rate); /* relaxed, all three: the word carries nothing but itself */
 
-	while ((i64)(word - clock) <= 0) {
+	while (weir_controller_ahead(word, clock) <= 0) {
 		u64 seen = weir_cas_u64_relaxed_dev(rate, word, clock + cost);
 
 		if (seen == word)
@@ -148,8 +157,8 @@ WEIR_FN u32 weir_controller_quota(WEIR_GLOBAL struct weir_controller_args *args,
 	if (!args->iops)
 		return ~(u32)0;
 	/* relaxed: an estimate; turns are taken by weir_controller_iterations() */
-	ahead = (i64)(weir_load_u64_relaxed_dev(weir_at(args->rate, weir_shared_u64, 0)) -
-		      (now << WEIR_CONTROLLER_TICKS_LOG2));
+	ahead = weir_controller_ahead(weir_load_u64_relaxed_dev(weir_at(args->rate, weir_shared_u64, 0)),
+				      now << WEIR_CONTROLLER_TICKS_LOG2);
 	room = (u64)WEIR_CONTROLLER_AHEAD_NS << WEIR_CONTROLLER_TICKS_LOG2;
 	if (ahead >= (i64)room)
 		return 0;

@@ -474,6 +474,25 @@ static void test_storage_with_latency_and_faults(void **state)
 	weir_context_close(context);
 }
 
+/* The first turns at an I/O rate are there at once, wherever the device's clock stands; then they cost time.
+ */
+static void test_the_first_turn_is_now(void **state)
+{
+	weir_shared_u64 rate;
+	struct weir_controller_args args = { .rate = WEIR_ADDR(&rate), .iops = 1000000 };
+
+	(void)state;
+	for (uint64_t now = 1; now >> 62 == 0; now += (uint64_t)1 << 55) {
+		uint64_t clock = now << WEIR_CONTROLLER_TICKS_LOG2, cost = weir_controller_cost(&args, 3);
+
+		weir_store_u64_relaxed_dev(&rate, 0);
+		assert_true(weir_controller_ahead(0, clock) <= 0);
+		assert_int_equal(weir_controller_iterations(&args, now, 3), 0);
+		assert_int_equal(weir_controller_ahead(weir_load_u64_relaxed_dev(&rate), clock), cost);
+		assert_int_equal(weir_controller_iterations(&args, now, 1), cost);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_waves_copy),
 		cmocka_unit_test(test_waves_copy_rows),
 		cmocka_unit_test(test_what_cannot_be_is_refused),
+		cmocka_unit_test(test_the_first_turn_is_now),
 		cmocka_unit_test(test_storage_keeps_what_it_is_given),
 		cmocka_unit_test(test_storage_with_latency_and_faults),
 	};
