@@ -504,7 +504,8 @@ WEIR_FN weir_status weir_request_retry(WEIR_GLOBAL struct weir_disk *disk, struc
 			begun = 1;
 		}
 		weir_reconverge();
-		filled = weir_disk_try_submit(wave, !done && begun && !sent, disk, request);
+		filled =
+			weir_disk_try_submit(wave, !done && begun && !sent && dead == WEIR_OK, disk, request);
 		sent |= filled;
 		if (filled)
 			weir_retry_count(disk);

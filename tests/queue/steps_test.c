@@ -21,8 +21,10 @@ struct rig {
 	struct weir_queue queue;
 	struct weir_slot slots[DEPTH];
 	struct nvme_sqe sq[DEPTH];
+	struct nvme_cqe cq[DEPTH];
+	struct weir_retry_record records[DEPTH];
 	uint64_t lists[DEPTH * LIST];
-	uint32_t doorbell;
+	uint32_t doorbells[2];
 	struct weir_disk disk;
 };
 
@@ -32,10 +34,13 @@ static void open_rig(void)
 {
 	memset(&rig, 0, sizeof(rig));
 	rig.queue.sq = WEIR_ADDR(rig.sq);
+	rig.queue.cq = WEIR_ADDR(rig.cq);
 	rig.queue.slots = WEIR_ADDR(rig.slots);
+	rig.queue.records = WEIR_ADDR(rig.records);
 	rig.queue.prp_lists = WEIR_ADDR(rig.lists);
 	rig.queue.prp_entries = LIST;
-	rig.queue.sq_doorbell = WEIR_ADDR(&rig.doorbell);
+	rig.queue.sq_doorbell = WEIR_ADDR(&rig.doorbells[0]);
+	rig.queue.cq_doorbell = WEIR_ADDR(&rig.doorbells[1]);
 	rig.queue.depth = DEPTH;
 	rig.queue.depth_log2 = 2;
 	rig.queue.block_log2 = BLOCK_LOG2;
@@ -147,6 +152,35 @@ static void test_what_is_submitted_again(void **state)
 	}
 }
 
+/* A read whose record is another's by now, and which a storage refused for now: its issuer submits it again.
+ */
+static weir_status retry_refused(struct weir_event *event, uint64_t timeout_us)
+{
+	static uint64_t block[1 << (BLOCK_LOG2 - 3)];
+
+	weir_event_refuse(event, status_of(NVME_STATUS_NAMESPACE_NOT_READY));
+	return weir_request_retry(
+		&rig.disk, weir_block_request(NVME_OPCODE_READ, 0, 1, WEIR_ADDR(block), event),
+		status_of(NVME_STATUS_NAMESPACE_NOT_READY), weir_deadline(&rig.disk, timeout_us));
+}
+
+/* The storage has died since, and all of its commands have ended: no other one is made, which would tell an
+ * event that is its lane's again. */
+static void test_not_again_on_a_dead_storage(void **state)
+{
+	static const uint32_t ends[] = { WEIR_QUEUE_ENDED, WEIR_QUEUE_UNSAFE };
+	struct weir_event event;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		open_rig();
+		weir_store_u32_relaxed_sys(&rig.queue.dead, WEIR_E_DEVICE_DEAD | ends[i]);
+		assert_int_equal(retry_refused(&event, WEIR_FOREVER), WEIR_E_DEVICE_DEAD);
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 0);
+		assert_true(weir_load_u64_relaxed_dev(&event.word) == (WEIR_EVENT_DONE | WEIR_E_DEVICE_DEAD));
+	}
+}
+
 /* The first error of a context is the one that is told, whatever comes later. */
 static void test_the_first_error_stands(void **state)
 {
@@ -171,6 +205,7 @@ int main(void)
 		cmocka_unit_test(test_deadlines),
 		cmocka_unit_test(test_ticks_come_behind),
 		cmocka_unit_test(test_what_is_submitted_again),
+		cmocka_unit_test(test_not_again_on_a_dead_storage),
 		cmocka_unit_test(test_the_first_error_stands),
 	};
 
