@@ -517,6 +517,8 @@ WEIR_FN weir_status weir_request_retry(WEIR_GLOBAL struct weir_disk *disk, struc
 			sent = 0;
 			state = weir_request_retries(disk, request.opcode, status, state, deadline);
 			done = state == 0;
+			if (done && (word = weir_event_peek(event)) & WEIR_EVENT_RETRY)
+				(void)weir_retry_end(event, word, 0);
 		} else if (!done && (dead != WEIR_OK || weir_expired(deadline, iteration))) {
 			status = dead != WEIR_OK ? dead : sent ? (u32)WEIR_E_TIMEOUT : status;
 			if (!sent)

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include <weir/disk.h>
+#include <weir/wait.h>
 
 enum { DEPTH = 4, LIST = 8, RETRIES = 3, PAGE = NVME_PAGE_BYTES, BLOCK_LOG2 = 9 };
 
@@ -181,6 +181,23 @@ static void test_not_again_on_a_dead_storage(void **state)
 	}
 }
 
+/* Once its issuer has tried it often enough, it has ended: who looks at the event later starts nothing. */
+static void test_the_last_try_is_the_last(void **state)
+{
+	weir_status status = status_of(NVME_STATUS_NAMESPACE_NOT_READY);
+	struct weir_event event;
+
+	(void)state;
+	open_rig();
+	rig.disk.retry = rig.queue.retry = 1;
+	rig.cq[0].dw3 = (uint32_t)NVME_STATUS_NAMESPACE_NOT_READY << 17 | 1u << 16; /* the try's answer */
+	assert_int_equal(retry_refused(&event, WEIR_FOREVER), status);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 1);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(weir_event_status(weir_test(&rig.disk, &event)), status);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 1);
+}
+
 /* The first error of a context is the one that is told, whatever comes later. */
 static void test_the_first_error_stands(void **state)
 {
@@ -206,6 +223,7 @@ int main(void)
 		cmocka_unit_test(test_ticks_come_behind),
 		cmocka_unit_test(test_what_is_submitted_again),
 		cmocka_unit_test(test_not_again_on_a_dead_storage),
+		cmocka_unit_test(test_the_last_try_is_the_last),
 		cmocka_unit_test(test_the_first_error_stands),
 	};
 
