@@ -404,8 +404,9 @@ WEIR_FN weir_status weir_async_share_error(WEIR_GLOBAL struct weir_array *array,
  * write-back has completed. The copy is as new as anything written before this call began, and does not
  * change with what is written after the event. Of the last line of a storage only what there is.
  *
- * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_QUEUE_FULL: nothing was started, weir_sync() names
- * the block, and a wait for the event returns that status at once.
+ * Return: WEIR_OK; WEIR_E_RANGE, WEIR_E_ALIGNMENT, WEIR_E_QUEUE_FULL, or the status of a storage that is
+ * dead: nothing was started, weir_sync() names the block, and a wait for the event returns that status at
+ * once.
  */
 WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr buffer,
 				    WEIR_GLOBAL struct weir_event *event)
@@ -420,12 +421,13 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 	started = status == WEIR_OK;
 	done = !started;
 	WEIR_WAIT_LOOP(wave, !done, iteration) {
-		u32 seen;
+		u32 seen, sends;
 
 		seen = weir_async_try_copy(wave, !done, array, line, event, buffer, bytes, deadline);
 		done |= seen == WEIR_COPY_DONE;
-		done |= weir_disk_try_submit_by(wave, !done && seen == WEIR_COPY_ABSENT, disk, request,
-						weir_age(deadline, iteration));
+		/* a dead storage would not end it, or end it for nothing */
+		sends = !done && seen == WEIR_COPY_ABSENT && weir_disk_dead(disk) == WEIR_OK;
+		done |= weir_disk_try_submit_by(wave, sends, disk, request, weir_age(deadline, iteration));
 		if (!done && seen == WEIR_COPY_FAILED)
 			status = weir_async_share_error(array, line);
 		if (!done && status == WEIR_OK && (status = weir_disk_dead(disk)) == WEIR_OK &&

@@ -103,6 +103,7 @@ WEIR_FN struct weir_found weir_transfer_find(WEIR_GLOBAL struct weir_array *arra
  * command, the first lane's of those that want it. A line that could not be fetched, that has no room, or
  * that is gone again and again, is read straight into the buffer, which tells its error, too. While another
  * lane has the set's lock it is not known whether there is room: that lane may be bringing this very line.
+ * None of a dead storage: nobody would fill the line, nor the buffer.
  */
 WEIR_FN void weir_transfer_fetch(u64 wave, u32 absent, WEIR_GLOBAL struct weir_array *array,
 				 WEIR_GLOBAL struct weir_transfer *transfer, u64 line, u32 last)
@@ -153,7 +154,7 @@ WEIR_FN void weir_transfer_read_step(u64 wave, u32 reads, WEIR_GLOBAL struct wei
 		transfer->brought = WEIR_TRANSFER_REFETCHES; /* its own command says why */
 	weir_transfer_fetch(
 		wave,
-		reads && seen == WEIR_COPY_ABSENT &&
+		reads && seen == WEIR_COPY_ABSENT && weir_disk_dead(disk) == WEIR_OK &&
 			(found.way == WEIR_WAYS || weir_line_state(found.word) == WEIR_LINE_FAILED),
 		array, transfer, line, last);
 }

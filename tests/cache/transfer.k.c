@@ -128,3 +128,14 @@ WEIR_KERNEL(test_transfer_failed, struct test_transfer_args)
 	expect(args->verdict, weir_thread(), weir_status_nvme(status) & 0x3fff, 0x281);
 	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 }
+
+/* A line of a storage that dies, or has died. */
+WEIR_KERNEL(test_transfer_dead, struct test_transfer_args)
+{
+	WEIR_GLOBAL struct weir_transfer *transfer = transfer_of(args, 0);
+
+	(void)weir_transfer_read(&args->source, transfer_line(args, 0), transfer_buffer(args, 0), transfer);
+	expect(args->verdict, weir_thread(), weir_transfer_wait(&args->source, transfer, 1, 0),
+	       WEIR_E_DEVICE_DEAD);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+}

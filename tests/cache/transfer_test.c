@@ -209,6 +209,32 @@ static void test_refusals(void **state)
 	free(rig);
 }
 
+static uint64_t misses_of(struct weir_cache *cache)
+{
+	struct weir_cache_stats stats = { .size = sizeof(stats) };
+
+	must(weir_cache_stats(cache, &stats));
+	return stats.misses;
+}
+
+/* What is asked of a dead storage takes no line of the cache, which others share. */
+static void test_a_dead_storage_takes_no_line(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct rig *rig = malloc(sizeof(*rig));
+		uint64_t misses;
+
+		open_rig(rig, test_width(w), 64, 8, "fatal:op=read");
+		assert_int_equal(launch(rig, "test_transfer_dead", 1, 1), 1);
+		misses = misses_of(rig->cache);
+		assert_int_equal(launch(rig, "test_transfer_dead", 16, 1), 1 + 16);
+		assert_int_equal(misses_of(rig->cache), misses);
+		(void)weir_context_close(rig->context);
+		free(rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_writes_begin),
 		cmocka_unit_test(test_storage_to_storage),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_a_dead_storage_takes_no_line),
 	};
 
 	return test_begins() ? cmocka_run_group_tests(tests, NULL, NULL) : 0;

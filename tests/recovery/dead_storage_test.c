@@ -240,6 +240,34 @@ static void test_no_line_makes_room_for_a_dead_storage(void **state)
 	}
 }
 
+/* A copy of a line that nobody has: it is refused at once, and no command is made. */
+static void test_no_copy_of_a_dead_storage(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(ends) / sizeof(*ends); i++) {
+		struct fixture fixture;
+		struct test_copy_args args;
+		uint32_t statuses[2];
+		uint64_t commands;
+
+		open_fixture(&fixture, test_width(i % test_width_count()), ends[i]);
+		die(&fixture);
+		commands = commands_of(fixture.dying);
+		args = (struct test_copy_args){ .array = fixture.writer.array, .line = LATER };
+		args.buffer = alloc(&fixture, BLOCK);
+		args.event = alloc(&fixture, sizeof(struct weir_event));
+		args.statuses = alloc(&fixture, sizeof(statuses));
+		must(weir_launch(fixture.context, "test_copy", 1, 1, &args, sizeof(args)));
+		assert_int_equal(weir_sync(fixture.context), -EIO);
+		must(weir_copy_from_device(fixture.context, statuses, args.statuses, sizeof(statuses)));
+		assert_true(statuses[0] == WEIR_E_DEVICE_DEAD || statuses[0] == WEIR_E_DEVICE_GONE);
+		assert_int_equal(statuses[1], statuses[0]);
+		assert_int_equal(commands_of(fixture.dying), commands);
+		must(weir_cache_destroy(fixture.cache));
+		close_storages(&fixture);
+	}
+}
+
 /*
  * What the watchdog says of a controller that it cannot keep from memory, in whose place the test says it:
  * commands on lines stay, and whoever needs these lines is told at once.
@@ -341,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_other_goes_on),
 		cmocka_unit_test(test_no_line_makes_room_for_a_dead_storage),
+		cmocka_unit_test(test_no_copy_of_a_dead_storage),
 		cmocka_unit_test(test_lines_that_stay),
 		cmocka_unit_test(test_what_is_lost),
 		cmocka_unit_test(test_commands_without_a_waiter),
