@@ -436,8 +436,8 @@ WEIR_FN weir_status weir_async_read(WEIR_GLOBAL struct weir_array *array, u64 li
 		done |= status != WEIR_OK;
 		weir_wait_help(wave, !done, disk, iteration, iteration);
 	}
-	if (started) /* it may have come another way */
-		weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);
+	/* it may have come another way */
+	weir_sq_withdraw(wave, started, weir_disk_queue(disk, weir_wave()), deadline);
 	if (status == WEIR_OK)
 		return status;
 	if (started)

@@ -209,12 +209,12 @@ WEIR_FN weir_status weir_disk_submit(WEIR_GLOBAL struct weir_disk *disk, struct 
 			done = 1;
 		done |= weir_disk_try_submit_by(wave, !done, disk, request, weir_age(deadline, iteration));
 		if (!done && weir_expired(deadline, iteration)) {
-			weir_sq_withdraw(weir_disk_queue(disk, weir_wave()), deadline);
 			status = WEIR_E_QUEUE_FULL;
 			done = 1;
 		}
 		weir_wait_help(wave, !done, disk, iteration, iteration);
 	}
+	weir_sq_withdraw(wave, status == WEIR_E_QUEUE_FULL, weir_disk_queue(disk, weir_wave()), deadline);
 	return status;
 }
 

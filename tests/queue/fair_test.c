@@ -177,7 +177,7 @@ static void test_who_withdraws_keeps_nobody(void **state)
 	}
 	end_one(rig);
 	assert_int_equal(try_submit(rig, weir_age(300, 0)), 0);
-	weir_sq_withdraw(&rig->queue, 100);
+	weir_sq_withdraw(ALONE, 1, &rig->queue, 100);
 	assert_int_equal(try_submit(rig, weir_age(300, 0)), 1);
 	free(rig);
 }

@@ -331,6 +331,40 @@ static void test_the_hosts_own(void **state)
 	weir_context_close(context);
 }
 
+/* Lanes of a wave give up at a full queue pair, each at a time of its own: nobody leaves slots to them. */
+static void test_who_gives_up_is_not_waited_for(void **state)
+{
+	enum { FEW = 4 };
+
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_retry_args args = { .way = TEST_WAY_READ, .timeout_us = 60000000 };
+		uint64_t results[FEW][2];
+		struct weir_context *context;
+		struct weir_storage *storage;
+		struct weir_queue queue;
+
+		must(weir_context_open(test_context_name(),
+				       WEIR_OPTIONS(context, .wave_lanes = test_width(w)), &context));
+		must(test_storage_open(context, "virt:1M?lat_us=1000000",
+				       WEIR_OPTIONS(storage, .queues = 1, .depth = 2, .timeout_us = 20000),
+				       &storage));
+		must(weir_storage_disk(storage, &args.disk));
+		must(weir_alloc(context, FEW * 512, &args.buffers));
+		must(weir_alloc(context, FEW * sizeof(struct weir_event), &args.events));
+		must(weir_alloc(context, sizeof(results), &args.results));
+		must(weir_launch(context, "test_retry", 1, FEW, &args, sizeof(args)));
+		must(weir_sync(context));
+		must(weir_copy_from_device(context, results, args.results, sizeof(results)));
+		for (unsigned lane = 0; lane < FEW; lane++)
+			assert_true(results[lane][0] == WEIR_OK || results[lane][0] == WEIR_E_QUEUE_FULL);
+		must(weir_copy_from_device(context, &queue, args.disk.queues, sizeof(queue)));
+		assert_int_equal(weir_load_u64_relaxed_sys(&queue.first), 0);
+		weir_storage_close(storage);
+		weir_context_close(context);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -343,6 +377,7 @@ int main(void)
 		cmocka_unit_test(test_what_may_be_done_twice),
 		cmocka_unit_test(test_after_the_delay_asked_for),
 		cmocka_unit_test(test_the_hosts_own),
+		cmocka_unit_test(test_who_gives_up_is_not_waited_for),
 	};
 
 	if (!test_begins())

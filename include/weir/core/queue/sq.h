@@ -162,13 +162,22 @@ WEIR_COLD void weir_sq_note_age(WEIR_GLOBAL struct weir_queue *queue, struct wei
 		weir_store_u64_relaxed_dev(&queue->overtaken, 0);
 }
 
-/** weir_sq_withdraw() - a submission waits no longer, and was not made: nobody leaves slots to it from now on
+/**
+ * weir_sq_withdraw() - submissions wait no longer, and were not made: nobody leaves slots to them from now on
+ * @wave: lanes that waited together
+ * @leaves: this lane's submission is one of them
+ * @queue: this lane's
+ * @deadline: of its wait; the elected lane's is meant, as it was in weir_sq_try_submit()
  */
-WEIR_FN void weir_sq_withdraw(WEIR_GLOBAL struct weir_queue *queue, u64 deadline)
+WEIR_FN void weir_sq_withdraw(u64 wave, u32 leaves, WEIR_GLOBAL struct weir_queue *queue, u64 deadline)
 {
+	if (weir_ballot(wave, leaves) == 0)
+		return;
+	deadline = weir_broadcast_u64(wave, deadline);
 	/* relaxed: a hint */
-	if (weir_load_u64_relaxed_dev(&queue->first) == deadline)
+	if (leaves && weir_load_u64_relaxed_dev(&queue->first) == deadline)
 		(void)weir_cas_u64_relaxed_dev(&queue->first, deadline, 0);
+	weir_reconverge();
 }
 
 /**
