@@ -14,7 +14,8 @@
 
 #include <cmocka.h>
 
-#include <weir/core/queue/nic.h>
+#include <weir/core/queue/cq.h>
+#include <weir/core/queue/sq.h>
 
 enum {
 	SEND_LOG2 = 3,
@@ -217,6 +218,68 @@ static void responses_and_failures_are_told_apart(void **state)
 	assert_int_equal(completion.kind, WEIR_MLX5_RECEIVED_INVALIDATED);
 }
 
+/* ---- a queue pair ---- */
+
+enum { DEPTH = 2, ALONE = 1 };
+
+/** struct pair - a queue pair by way of the NIC above */
+struct pair {
+	struct weir_queue queue;
+	struct weir_slot slots[DEPTH];
+	struct nvme_sqe sq[DEPTH];
+	struct nvme_cqe cq[DEPTH], messages[2 * DEPTH];
+	struct mlx5_cqe64 received[COMPLETIONS];
+	uint32_t doorbells[2];
+};
+
+static struct pair pair __attribute__((aligned(128)));
+
+static void open_pair(void)
+{
+	memset(&pair, 0, sizeof(pair));
+	pair.queue = (struct weir_queue){ .sq = WEIR_ADDR(pair.sq),
+					  .cq = WEIR_ADDR(pair.cq),
+					  .slots = WEIR_ADDR(pair.slots),
+					  .sq_doorbell = WEIR_ADDR(&pair.doorbells[0]),
+					  .cq_doorbell = WEIR_ADDR(&pair.doorbells[1]),
+					  .depth = DEPTH,
+					  .depth_log2 = 1,
+					  .doorbell_kind = WEIR_DOORBELL_NIC,
+					  .nic = WEIR_ADDR(&nic.mlx5) };
+	for (unsigned i = 0; i < COMPLETIONS; i++)
+		pair.received[i].op_own = MLX5_CQE_INVALID << 4;
+	nic.mlx5.messages = WEIR_ADDR(pair.messages);
+	nic.mlx5.received = (struct weir_mlx5_cq){ .entries = WEIR_ADDR(pair.received),
+						   .record = WEIR_ADDR(&nic.completion_records[1]),
+						   .log2 = COMPLETION_LOG2 };
+}
+
+/*
+ * A response is here, but the NIC has failed to find out that its command arrived: so it is no entry of the
+ * ring, for good. Once the pair is dead its command ends nevertheless.
+ */
+static void a_command_ends_whose_arrival_is_never_known(void **state)
+{
+	struct weir_event event = { { 0 } };
+	struct weir_request request = { .opcode = NVME_OPCODE_FLUSH,
+					.target_kind = WEIR_TARGET_EVENT,
+					.target = WEIR_ADDR(&event) };
+
+	(void)state;
+	open_pair();
+	assert_int_equal(weir_sq_try_submit(&pair.queue, ALONE, ALONE, request, weir_age_none()), 1);
+	pair.received[0].op_own = MLX5_CQE_RESP_SEND << 4;
+	complete(MLX5_CQE_REQ_ERR, 0, 0, MLX5_CQE_SYNDROME_TRANSPORT_RETRY_EXC_ERR);
+	assert_int_equal(weir_cq_reap(&pair.queue, ALONE), 0);
+	assert_true(weir_load_u32_relaxed_sys(&nic.mlx5.failed) != 0);
+	assert_true(weir_event_test(&event) == 0);
+	weir_store_u32_relaxed_sys(&pair.queue.dead, WEIR_E_QUEUE_DEAD);
+	assert_int_equal(weir_cq_reap(&pair.queue, ALONE), 1);
+	assert_int_equal(weir_event_status(weir_event_test(&event)), WEIR_E_QUEUE_DEAD);
+	assert_true(weir_load_u32_relaxed_sys(&pair.queue.dead) & WEIR_QUEUE_ENDED);
+	assert_int_equal(weir_cq_reap(&pair.queue, ALONE), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +288,7 @@ int main(void)
 		cmocka_unit_test_setup(a_nic_carries_out_each_entry_once, begin),
 		cmocka_unit_test_setup(a_batch_is_rung_once, begin),
 		cmocka_unit_test_setup(responses_and_failures_are_told_apart, begin),
+		cmocka_unit_test_setup(a_command_ends_whose_arrival_is_never_known, begin),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -320,6 +320,20 @@ WEIR_COLD u32 weir_cq_end_all(WEIR_GLOBAL struct weir_queue *queue, weir_status 
 	return total;
 }
 
+/* weir_cq_reap() where nothing was found: all commands of a dead queue end. */
+WEIR_FN u32 weir_cq_reap_dead(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
+{
+	weir_status dead = weir_cq_dead(queue, lanes); /* the same in all lanes */
+	u32 total = 0;
+
+	if (dead == WEIR_OK)
+		return 0;
+	if (weir_elected(lanes))
+		total = weir_cq_end_all(queue, dead);
+	weir_reconverge();
+	return (u32)weir_broadcast_u64(lanes, total);
+}
+
 /**
  * weir_cq_reap() - handle the completions that are there, if nobody else does
  * @queue: the queue
@@ -336,16 +350,8 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 	u64 reap = weir_broadcast_u64(lanes, weir_elected(lanes) ? weir_cq_try_lock(queue) : 0),
 	    head = reap >> 1;
 
-	if (!reap) {                                           /* as in most iterations of a wait */
-		weir_status dead = weir_cq_dead(queue, lanes); /* the same in all lanes */
-
-		if (dead == WEIR_OK)
-			return 0;
-		if (weir_elected(lanes))
-			total = weir_cq_end_all(queue, dead);
-		weir_reconverge();
-		return (u32)weir_broadcast_u64(lanes, total);
-	}
+	if (!reap) /* as in most iterations of a wait */
+		return weir_cq_reap_dead(queue, lanes);
 	if (kind == WEIR_DOORBELL_NIC) /* the same in all lanes */
 		weir_nic_receive(queue, lanes, head);
 	weir_wave_sync(lanes); /* what the elected lane acquired at cq.R0 is every lane's: no entry of an
@@ -364,7 +370,10 @@ WEIR_FN u32 weir_cq_reap(WEIR_GLOBAL struct weir_queue *queue, u64 lanes)
 		/* cq.R1: pairs with cq.R0; behind the doorbell, which orders itself before the next one's */
 		weir_store_u64_release_dev(&queue->reap, (head + total) << 1);
 	}
-	return total;
+	weir_reconverge();
+	/* a message whose command the NIC has never done with is there for good, and never an entry */
+	return total == 0 && queue->doorbell_kind == WEIR_DOORBELL_NIC ? weir_cq_reap_dead(queue, lanes)
+								       : total;
 }
 
 #endif
