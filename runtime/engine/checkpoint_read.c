@@ -195,6 +195,14 @@ static int read_checkpoint(struct weir_engine *engine, const struct found *found
 	}
 }
 
+/* The next checkpoint takes the place of @torn, whose head stays until it has one of its own: with the same
+ * number its first pages would pass for those that @torn lacks. */
+static void pass_number(struct weir_engine *engine, const struct found *torn)
+{
+	if (torn->generation)
+		engine->generation = torn->generation + 1;
+}
+
 /* What was read of one that is not whole is forgotten before the other one is read. */
 int engine_checkpoint_read(struct weir_engine *engine)
 {
@@ -213,6 +221,8 @@ int engine_checkpoint_read(struct weir_engine *engine)
 		engine->journal_head = engine->journal_since = found[newer].since;
 		engine->journal_least = i ? found[!newer].since : 0;
 		error = read_checkpoint(engine, &found[newer]);
+		if (!error && i)
+			pass_number(engine, &found[!newer]);
 		if (error <= 0)
 			return error;
 		error = engine_forget(engine);
