@@ -146,6 +146,28 @@ static u32 journal_room(const struct weir_engine *engine)
 	return used >= blocks / 2 ? 0 : least(least(blocks / 2 - used, to_end), BATCH_PAGES);
 }
 
+static bool set_closing(struct weir_engine *engine, bool closing)
+{
+	bool was;
+
+	engine_lock(engine);
+	was = engine->closing;
+	engine->closing = closing;
+	engine_unlock(engine);
+	return was;
+}
+
+/* Between two pages of records. What it has is older again once the first of those behind it is replayed:
+ * that all ends in order is not said before the last one. */
+static u32 make_room(struct weir_engine *engine)
+{
+	bool closing = set_closing(engine, false);
+	u32 status = engine_checkpoint(engine);
+
+	(void)set_closing(engine, closing);
+	return status;
+}
+
 static u32 write_records(struct weir_engine *engine, const u8 *records, u64 bytes)
 {
 	struct batch batch = { records, bytes, 0 };
@@ -155,7 +177,7 @@ static u32 write_records(struct weir_engine *engine, const u8 *records, u64 byte
 		u32 room = journal_room(engine), count;
 
 		if (!room) {
-			status = engine_checkpoint(engine);
+			status = make_room(engine);
 			continue;
 		}
 		count = fill_pages(engine, &batch, room);
