@@ -108,20 +108,23 @@ static bool nearly_full(const struct writer *writer)
 	return writer->filled > ENGINE_BUFFER_BYTES / ENGINE_BLOCK_BYTES / 2;
 }
 
-static void add_volume(struct writer *writer, const struct engine_volume *volume)
+/* Between two pages permissions come and go, and so does the volume. */
+static void add_volume(struct writer *writer, u32 vid)
 {
 	struct weir_engine *engine = writer->engine;
+	const struct engine_volume *volume = engine->volumes[vid];
+	const struct nvme_volume_permission *permission;
+	u32 client = 0;
 
 	add(writer, ENGINE_RECORD_VOLUME, 0, &volume->is, sizeof(volume->is));
-	for (u32 i = 0; i < volume->permission_count; i++) {
-		add(writer, ENGINE_RECORD_PERMISSION, 0, &volume->permissions[i],
-		    sizeof(*volume->permissions));
+	while (volume && (permission = engine_permission_from(volume, client))) {
+		client = permission->client + 1u;
+		add(writer, ENGINE_RECORD_PERMISSION, 0, permission, sizeof(*permission));
 		if (nearly_full(writer)) {
 			engine_unlock(engine);
 			writer_flush(writer);
 			engine_lock(engine);
-			if (engine->volumes[volume->is.vid] != volume)
-				return;
+			volume = engine->volumes[vid];
 		}
 	}
 }
@@ -139,7 +142,7 @@ static void add_volumes(struct writer *writer)
 		    sizeof(engine->map) / 2);
 	for (u32 vid = 1; vid <= engine->status.last_vid; vid++)
 		if (engine->volumes[vid])
-			add_volume(writer, engine->volumes[vid]);
+			add_volume(writer, vid);
 	engine_unlock(engine);
 }
 

@@ -371,6 +371,8 @@ u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volu
 void engine_volume_delete(struct weir_engine *engine, u32 vid);
 u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_permission *permission);
 const struct nvme_volume_permission *engine_permission_find(const struct engine_volume *volume, u32 client);
+/** engine_permission_from() - of the first client whose number is at least @client; NULL: there is none */
+const struct nvme_volume_permission *engine_permission_from(const struct engine_volume *volume, u32 client);
 u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client);
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map);
 /** engine_map_leave() - before @next takes the place of the map: after a failure, copies that were made for a

@@ -126,13 +126,18 @@ static u32 permission_index(const struct engine_volume *volume, u32 client)
 	return low;
 }
 
-const struct nvme_volume_permission *engine_permission_find(const struct engine_volume *volume, u32 client)
+const struct nvme_volume_permission *engine_permission_from(const struct engine_volume *volume, u32 client)
 {
 	u32 at = permission_index(volume, client);
 
-	return at < volume->permission_count && volume->permissions[at].client == client
-		       ? &volume->permissions[at]
-		       : NULL;
+	return at < volume->permission_count ? &volume->permissions[at] : NULL;
+}
+
+const struct nvme_volume_permission *engine_permission_find(const struct engine_volume *volume, u32 client)
+{
+	const struct nvme_volume_permission *from = engine_permission_from(volume, client);
+
+	return from && from->client == client ? from : NULL;
 }
 
 static void permission_remove(struct engine_volume *volume, u32 at)

@@ -395,14 +395,18 @@ static void test_many_shards(void **state)
 }
 
 static const struct weir_medium_ops *sparse_ops;
-static struct weir_engine *permitted; /* whose volume is deleted with the next write */
+static struct weir_engine *permitted; /* whose volume changes with the next write */
+static void (*change_permitted)(struct weir_engine *engine);
+static u64 written_bytes;
 
-static bool submit_and_delete(struct weir_medium *medium, struct weir_io *io)
+static bool submit_and_change(struct weir_medium *medium, struct weir_io *io)
 {
 	if (io->kind == WEIR_IO_WRITE && permitted) {
-		delete_volume(permitted);
+		change_permitted(permitted);
 		permitted = NULL;
 	}
+	if (io->kind == WEIR_IO_WRITE)
+		written_bytes += io->bytes;
 	return sparse_ops->submit(medium, io);
 }
 
@@ -418,31 +422,68 @@ static void permit_many(struct weir_engine *engine)
 	}
 }
 
-/* Between two pages of a volume's permissions the volume is deleted: the checkpoint goes on behind it. */
-static void test_deleted_between_pages(void **state)
+/* Between two pages of a volume's permissions @change is made. */
+static struct weir_engine *change_between_pages(struct weir_medium **medium, struct weir_medium_ops *ops,
+						void (*change)(struct weir_engine *engine))
 {
-	struct weir_medium_ops ops;
-	struct weir_medium *medium;
 	struct weir_engine *engine;
 
-	(void)state;
-	assert_int_equal(weir_medium_sparse_open((u64)MANY_GIB << 30, BLOCK, &medium), 0);
-	sparse_ops = medium->ops;
-	ops = *sparse_ops;
-	ops.submit = submit_and_delete;
-	ops.close = never_closed;
-	medium->ops = &ops;
-	engine = open_large(medium, true);
+	assert_int_equal(weir_medium_sparse_open((u64)MANY_GIB << 30, BLOCK, medium), 0);
+	sparse_ops = (*medium)->ops;
+	*ops = *sparse_ops;
+	ops->submit = submit_and_change;
+	ops->close = never_closed;
+	(*medium)->ops = ops;
+	engine = open_large(*medium, true);
 	assert_int_equal(direct_map(engine, MAP), 0);
 	assert_int_equal(direct_prepare(engine), 0);
 	permit_many(engine);
 	permitted = engine;
+	change_permitted = change;
+	written_bytes = 0;
 	assert_int_equal(engine_checkpoint(engine), 0);
 	assert_null(permitted);
+	return engine;
+}
+
+/* The volume is deleted: the checkpoint goes on behind it. */
+static void test_deleted_between_pages(void **state)
+{
+	struct weir_medium_ops ops;
+	struct weir_medium *medium;
+	struct weir_engine *engine = change_between_pages(&medium, &ops, delete_volume);
+
+	(void)state;
+	assert_true(written_bytes < MANY * sizeof(struct nvme_volume_permission));
 	direct_close(engine);
 	engine = open_large(medium, false);
 	assert_int_equal(direct_status(engine).volumes, 0);
 	check_nothing_is_wrong(engine);
+	direct_close(engine);
+	sparse_ops->close(medium);
+}
+
+static void take_first_permission(struct weir_engine *engine)
+{
+	const struct nvme_volume_permission none = { .vid = VID, .client = CLIENT };
+
+	engine_lock(engine);
+	assert_int_equal(engine_permission_set(engine, &none), 0);
+	engine_unlock(engine);
+}
+
+/* The first permission is taken away: the checkpoint has all others. */
+static void test_permission_taken_between_pages(void **state)
+{
+	struct weir_medium_ops ops;
+	struct weir_medium *medium;
+	struct weir_engine *engine = change_between_pages(&medium, &ops, take_first_permission);
+	struct weir_engine *other = open_large(medium, false); /* as if the power had failed */
+
+	(void)state;
+	for (u32 i = 0; i < MANY; i++)
+		assert_non_null(engine_permission_find(engine_volume_find(other, VID), CLIENT + 1 + i));
+	direct_close(other);
 	direct_close(engine);
 	sparse_ops->close(medium);
 }
@@ -515,10 +556,15 @@ static void test_full_tables(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_written_meanwhile), cmocka_unit_test(test_trimmed_meanwhile),
-		cmocka_unit_test(test_older_records),     cmocka_unit_test(test_grown_shards),
-		cmocka_unit_test(test_older_checkpoint),  cmocka_unit_test(test_deleted_meanwhile),
-		cmocka_unit_test(test_many_shards),       cmocka_unit_test(test_deleted_between_pages),
+		cmocka_unit_test(test_written_meanwhile),
+		cmocka_unit_test(test_trimmed_meanwhile),
+		cmocka_unit_test(test_older_records),
+		cmocka_unit_test(test_grown_shards),
+		cmocka_unit_test(test_older_checkpoint),
+		cmocka_unit_test(test_deleted_meanwhile),
+		cmocka_unit_test(test_many_shards),
+		cmocka_unit_test(test_deleted_between_pages),
+		cmocka_unit_test(test_permission_taken_between_pages),
 		cmocka_unit_test(test_full_tables),
 	};
 
