@@ -314,6 +314,61 @@ static void test_numbers_are_used_again(void **state)
 	do_call("volume_create", json_pack("{s:s, s:i}", "name", "more", "bytes", 4096), -ENOSPC);
 }
 
+static u32 refused_once;
+static bool was_refused[STAND_IN_ENGINES];
+
+static void refuse_once(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	struct stand_in *at = &engines->engines[engine];
+
+	at->refuses = opcode;
+	at->refuses_status = opcode == refused_once && !was_refused[engine] ? FAULT : 0;
+	was_refused[engine] |= opcode == refused_once;
+}
+
+/* The next daemon's first command of @opcode is refused by each engine, of which the last one is out. */
+static void start_refused(u32 opcode)
+{
+	begin_written(3);
+	array.engines[2].dead = true;
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	volumed_destroy(d);
+	stand_in_restart(&array.engines[2], false);
+	refused_once = opcode;
+	memset(was_refused, 0, sizeof(was_refused));
+	array.on_command = refuse_once;
+	start_daemon(3, 0, false);
+	while (!was_refused[1] || (!was_refused[2] && opcode == NVME_ADMIN_VOLUME_GET_MAP))
+		assert_int_equal(volumed_gather(d), -EAGAIN);
+	assert_int_equal(volumed_gather(d), 0);
+	assert_int_equal(d->volume_count, 1);
+	assert_int_equal(d->volumes[0].count, 2);
+	assert_false(volumed_engine_in(&d->engines[2]));
+	settle();
+	check_all(&writer);
+}
+
+/* Else a map of before counts, in which an engine is that has been out since. */
+static void test_a_map_that_is_refused(void **state)
+{
+	(void)state;
+	start_refused(NVME_ADMIN_VOLUME_GET_MAP);
+}
+
+/* Else they are not the array's, and are deleted. */
+static void test_volumes_that_are_refused(void **state)
+{
+	(void)state;
+	start_refused(NVME_ADMIN_VOLUME_GET);
+}
+
+static void test_permissions_that_are_refused(void **state)
+{
+	(void)state;
+	start_refused(NVME_ADMIN_VOLUME_GET_PERMISSION);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -330,6 +385,9 @@ int main(void)
 		CASE(test_engines_without_a_domain_have_their_own),
 		CASE(test_a_late_map_is_refused),
 		CASE(test_starts_that_fail_use_few_epochs),
+		CASE(test_a_map_that_is_refused),
+		CASE(test_volumes_that_are_refused),
+		CASE(test_permissions_that_are_refused),
 	};
 
 	return cmocka_run_group_tests_name("daemon_start", tests, NULL, NULL);

@@ -27,19 +27,34 @@ static struct volumed_engine *find(struct volumed *d, const struct nvme_volume_e
 	return NULL;
 }
 
+/* What an engine does not say it may have all the same. */
+static int check_said(const struct volumed_engine *engine, int status, const char *what)
+{
+	if (status < 0)
+		return -EAGAIN; /* with the link's sentence */
+	return status ? weir_fail(EAGAIN, "engine tcp://%s/%s does not say its %s: status %#x",
+				  engine->info.address, engine->info.nqn, what, status)
+		      : 0;
+}
+
 /* The newest map of engines that answer; its epoch 0: there is none. */
-static void newest_map(struct volumed *d, struct nvme_volume_map *newest)
+static int newest_map(struct volumed *d, struct nvme_volume_map *newest)
 {
 	newest->epoch = 0;
 	for (unsigned i = 0; i < d->engine_count; i++) {
 		struct nvme_volume_map map = { .epoch = 0 };
+		int status = volumed_engine_ask(d, &d->engines[i])
+				     ? volume_engine_get_map(d->engines[i].link, &map)
+				     : NVME_STATUS_VOLUME_NO_MAP;
 
-		if (!volumed_engine_ask(d, &d->engines[i]) ||
-		    volume_engine_get_map(d->engines[i].link, &map) != 0)
+		if (status == NVME_STATUS_VOLUME_NO_MAP)
 			continue;
+		if (status)
+			return check_said(&d->engines[i], status, "map");
 		if (map.count <= NVME_VOLUME_MOST_ENGINES && map.epoch > newest->epoch)
 			*newest = map;
 	}
+	return 0;
 }
 
 /* Return: engines that were not known, or a negative errno with a sentence. */
@@ -58,6 +73,19 @@ static int take_engines(struct volumed *d, const struct nvme_volume_map *map)
 		engine->info = map->engines[i];
 		if (volumed_engine_in(engine))
 			engine->spare = false;
+	}
+	return fresh;
+}
+
+/* The newest map, and all of its engines. */
+static int find_engines(struct volumed *d, struct nvme_volume_map *map)
+{
+	int fresh = 1;
+
+	while (fresh > 0) {
+		fresh = newest_map(d, map);
+		if (!fresh)
+			fresh = take_engines(d, map);
 	}
 	return fresh;
 }
@@ -146,8 +174,12 @@ static int read_permissions(struct volumed_engine *engine, struct volumed_volume
 	int error = 0;
 
 	for (u32 i = 0; !error; i++) {
-		if (volume_engine_get_permission(engine->link, volume->info.vid, i, &permission) != 0)
+		int status = volume_engine_get_permission(engine->link, volume->info.vid, i, &permission);
+
+		if (status == NVME_STATUS_VOLUME_UNKNOWN)
 			break;
+		if (status)
+			return check_said(engine, status, "permissions");
 		permission.hostnqn[NVME_VOLUME_HOST_BYTES - 1] = '\0';
 		error = volumed_permission_note(volume, &permission);
 	}
@@ -158,8 +190,9 @@ static int read_volumes(struct volumed *d, struct volumed_engine *engine)
 {
 	struct nvme_volume info;
 	u32 vid = 0;
+	int status;
 
-	while (volume_engine_get(engine->link, vid, &info) == 0) {
+	while (!(status = volume_engine_get(engine->link, vid, &info))) {
 		struct volumed_volume *volume = volumed_volume_numbered(d, info.vid);
 		int error;
 
@@ -175,7 +208,7 @@ static int read_volumes(struct volumed *d, struct volumed_engine *engine)
 			return error;
 		vid = info.vid + 1u;
 	}
-	return 0;
+	return status == NVME_STATUS_VOLUME_UNKNOWN ? 0 : check_said(engine, status, "volumes");
 }
 
 /* Numbers grow. What an engine does not have that has had a greater number was deleted, or its maker was told
@@ -340,14 +373,12 @@ int volumed_gather(struct volumed *d)
 {
 	struct nvme_volume_map map = { .epoch = 0 };
 	bool unequal = false;
-	int error, fresh = 1;
+	int error;
 
 	forget_volumes(d);
-	while (fresh > 0) {
-		newest_map(d, &map);
-		fresh = take_engines(d, &map);
-	}
-	error = fresh < 0 ? fresh : enough(d, &map);
+	error = find_engines(d, &map);
+	if (!error)
+		error = enough(d, &map);
 	if (!error)
 		error = number_engines(d, &map);
 	if (!error) {
