@@ -369,6 +369,34 @@ static void test_permissions_that_are_refused(void **state)
 	start_refused(NVME_ADMIN_VOLUME_GET_PERMISSION);
 }
 
+/* What they may lack was compared at the start: a connection that is made again changes nothing about that,
+ * another start does. */
+static void test_engines_in_doubt_are_compared_once(void **state)
+{
+	u32 epoch;
+
+	(void)state;
+	begin_written(2);
+	volumed_destroy(d);
+	for (unsigned i = 0; i < 2; i++) {
+		stand_in_restart(&array.engines[i], false);
+		array.engines[i].doubtful = true;
+	}
+	start_daemon(2, 0, true);
+	settle();
+	epoch = d->epoch;
+	for (unsigned i = 0; i < 2; i++)
+		array.engines[i].resets = true;
+	settle();
+	assert_int_equal(d->counts.taken_out, 0);
+	assert_int_equal(d->epoch, epoch);
+	stand_in_restart(&array.engines[0], false);
+	array.engines[0].resets = true;
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	check_all(&writer);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -388,6 +416,7 @@ int main(void)
 		CASE(test_a_map_that_is_refused),
 		CASE(test_volumes_that_are_refused),
 		CASE(test_permissions_that_are_refused),
+		CASE(test_engines_in_doubt_are_compared_once),
 	};
 
 	return cmocka_run_group_tests_name("daemon_start", tests, NULL, NULL);

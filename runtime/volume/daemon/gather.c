@@ -361,11 +361,17 @@ static void forget_volumes(struct volumed *d)
 		volumed_volume_erase(d, &d->volumes[0]);
 }
 
-/* The map is one that is rebuilt: what an engine has no room for it says that it does not have. */
+/* The map is one that is rebuilt: what an engine has no room for it says that it does not have. What engines
+ * lack that have been compared others lack, too. */
 static int compare_all(struct volumed *d)
 {
 	int error = volumed_equalize_all(d);
 
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+
+		engine->accepted = !error && engine->current && volumed_engine_in(engine);
+	}
 	return error && error != -ENOSPC ? -EAGAIN : 0;
 }
 
