@@ -566,7 +566,19 @@ json_t *weir_rpc_result(const json_t *request, json_t *result)
 	return answer(request, "result", result);
 }
 
+/* A sentence that was cut may end within a letter, which JSON cannot have. */
+static json_t *whole_letters(const char *sentence)
+{
+	size_t bytes = strlen(sentence);
+	json_t *text = json_stringn(sentence, bytes);
+
+	while (!text && bytes)
+		text = json_stringn(sentence, --bytes);
+	return text;
+}
+
 json_t *weir_rpc_error(const json_t *request, int code, const char *sentence)
 {
-	return answer(request, "error", json_pack("{s:i, s:s}", "code", code, "message", sentence));
+	return answer(request, "error",
+		      json_pack("{s:i, s:o}", "code", code, "message", whole_letters(sentence)));
 }

@@ -264,6 +264,22 @@ static void test_calls_without_an_answer(void **state)
 	json_decref(nothing);
 }
 
+/* The sentence has no room for all of the name; it ends with a whole letter. */
+static void test_a_long_name_gets_an_answer(void **state)
+{
+	enum { LETTERS = 1000 };
+	char name[2 * LETTERS + 2];
+
+	(void)state;
+	start_daemon(3, 0, true);
+	for (unsigned ahead = 0; ahead < 2; ahead++) {
+		name[0] = 'n';
+		for (unsigned i = 0; i < LETTERS; i++)
+			memcpy(name + ahead + 2 * (size_t)i, "\xc3\xa9", 3);
+		do_call("volume_info", json_pack("{s:s}", "name", name), -ENOENT);
+	}
+}
+
 /* One that answers the daemon again is in use again at once, not with the next heartbeat. */
 static void test_an_engine_that_answers_again_is_used(void **state)
 {
@@ -320,6 +336,7 @@ int main(void)
 		CASE(test_volumes_that_are_written_stay),
 		CASE(test_permissions_that_are_none),
 		CASE(test_calls_without_an_answer),
+		CASE(test_a_long_name_gets_an_answer),
 		CASE(test_an_engine_that_answers_again_is_used),
 		CASE(test_a_refused_client_has_no_lease),
 	};
