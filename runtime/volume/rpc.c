@@ -161,12 +161,14 @@ static int connect_any(const char *address, uint64_t end_ms)
 int weir_rpc_of(int socket, const char *name, struct weir_rpc **out)
 {
 	struct weir_rpc *rpc = calloc(1, sizeof(*rpc));
+	int one = 1;
 
 	if (!rpc) {
 		(void)close(socket);
 		return weir_fail(ENOMEM, "daemon \"%s\": no memory for a connection", name);
 	}
 	(void)fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
+	(void)setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	rpc->socket = socket;
 	snprintf(rpc->name, sizeof(rpc->name), "%s", name);
 	*out = rpc;

@@ -162,7 +162,8 @@ static void refuses_a_line_without_end(void **state)
 /* A server and a client, both of this interface, at one address. */
 static void meets_at(const char *address, const char *connect_to)
 {
-	int listener = weir_rpc_listen(address), accepted;
+	int listener = weir_rpc_listen(address), accepted, kept = 0;
+	socklen_t size = sizeof(kept);
 	struct weir_rpc *client, *server;
 	json_t *message;
 
@@ -171,6 +172,8 @@ static void meets_at(const char *address, const char *connect_to)
 	accepted = accept(listener, NULL, NULL);
 	assert_true(accepted >= 0);
 	assert_int_equal(weir_rpc_of(accepted, "client", &server), 0);
+	assert_int_equal(getsockopt(accepted, SOL_SOCKET, SO_KEEPALIVE, &kept, &size), 0);
+	assert_true(kept); /* a client whose machine has died does not stay for ever */
 	assert_int_equal(weir_rpc_receive(server, 0, &message), -EAGAIN);
 	assert_int_equal(
 		weir_rpc_send(client, json_pack("{s:i, s:s}", "id", 5, "method", "map_get"), WAIT_MS), 0);
