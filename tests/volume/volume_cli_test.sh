@@ -113,6 +113,9 @@ wait $daemon
 report $? 'SIGTERM ends it' "$(cat "$work/daemon")"
 [ ! -e "$work/socket" ]
 report $? 'its socket is gone'
+says 'a path that is a file' 1 'cannot listen there' "$volumed" --engine "${address[2]}" --socket "$work/kept"
+[ "$(cat "$work/kept")" = kept ]
+report $? 'and the file is there, still'
 # What was written and not made durable is lost with its engine, before the file ends.
 start_engine 4
 start_daemon --alone --engine "${address[4]}"

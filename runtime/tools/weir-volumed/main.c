@@ -320,8 +320,9 @@ static int serve(struct volumed *d, int signals)
 		printf("weir-volumed: ended by %s\n", strsignal(number));
 	}
 	while (count-- > 0) {
-		if (sockets[count] >= 0)
-			(void)close(sockets[count]);
+		if (sockets[count] < 0)
+			continue; /* what is at its path is somebody else's */
+		(void)close(sockets[count]);
 		if (config.listen[count][0] == '/')
 			(void)unlink(config.listen[count]);
 	}
