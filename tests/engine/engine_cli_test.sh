@@ -48,6 +48,12 @@ expect 1 'another size' 'a file that has grown' "$engine" show "$file"
 cp "$root/whole" "$file"
 for block in $(seq 18 80); do damage "$file" "$block"; done
 expect 1 "checkpoint.* damaged" 'both checkpoints damaged' "$engine" check "$file"
+cp "$root/whole" "$file"
+for command in show check 'format --force' 'format --force --size 2M'; do
+  # shellcheck disable=SC2086
+  expect 1 "in use by" "$command of one that is in use" flock "$file" "$engine" $command "$file"
+done
+expect 0 same 'which changes nothing' bash -c "cmp $root/whole $file && echo same"
 head -c 65536 /dev/zero >"$root/small"
 expect 1 '1 MiB' 'too small' "$engine" format "$root/small"
 expect 1 '1 MiB' 'too small, and made for it' "$engine" format "$root/none" --size 64K

@@ -116,6 +116,12 @@ report $? 'its socket is gone'
 says 'a path that is a file' 1 'cannot listen there' "$volumed" --engine "${address[2]}" --socket "$work/kept"
 [ "$(cat "$work/kept")" = kept ]
 report $? 'and the file is there, still'
+truncate -s 16M "$work/file"
+twice=("$target" --engine --listen tcp://127.0.0.1:0 --subsystem "nqn.2026-11.org.example:f=file:$work/file")
+"${twice[@]}" >"$work/e5" 2>&1 &
+all+=($!)
+wait_for "$work/e5" '^weir-target: serving' $!
+says 'an engine whose file another one has' 1 'in use by another engine' timeout 10 "${twice[@]}"
 # What was written and not made durable is lost with its engine, before the file ends.
 start_engine 4
 start_daemon --alone --engine "${address[4]}"

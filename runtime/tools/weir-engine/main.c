@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -64,11 +65,14 @@ static int fail(void)
 
 /* ---- format ---- */
 
+/* Not under an engine that has it open. */
 static int resize(void)
 {
 	int file = open(task.path, O_RDWR | O_CREAT | O_CLOEXEC, 0666), error = 0;
 
-	if (file < 0 || ftruncate(file, (off_t)task.bytes) != 0)
+	if (file >= 0 && flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+		error = weir_fail(EBUSY, "%s is in use by an engine: end that one first", task.path);
+	else if (file < 0 || ftruncate(file, (off_t)task.bytes) != 0)
 		error = weir_fail(errno, "%s cannot be made %" PRIu64 " bytes large: %s", task.path,
 				  task.bytes, strerror(errno));
 	if (file >= 0)
@@ -118,7 +122,8 @@ static int open_engine(bool format, struct weir_engine **engine)
 		&(struct weir_medium_file_options){ .block_bytes = NVME_VOLUME_BLOCK_BYTES,
 						    .read_only = !format,
 						    .threads = 2,
-						    .depth = DEPTH },
+						    .depth = DEPTH,
+						    .alone = true },
 		&behind);
 
 	if (error)

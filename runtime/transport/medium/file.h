@@ -38,6 +38,7 @@ enum file_way {
  * @fds: FILE_BUFFERED always; FILE_DIRECT is -1 unless O_DIRECT is in use; FILE_SYNC: -1
  * @block_device: not a regular file
  * @share: a block device that others may have open for writing, if they say so, too
+ * @alone: a file that others may not, if they say so, too
  * @in_memory: its file system keeps files in memory and nowhere else
  * @on_fuse: its file system is a process's (FUSE)
  * @read_only: opened for reading
@@ -53,6 +54,7 @@ struct file_target {
 	int fds[FILE_WAYS];
 	bool block_device;
 	bool share;
+	bool alone;
 	bool in_memory;
 	bool on_fuse;
 	bool read_only;

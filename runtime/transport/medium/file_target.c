@@ -21,7 +21,7 @@
 #include "block_use.h"
 #include "file.h"
 
-enum { TRIES = 200, REST_NS = 1000000 };
+enum { TRIES = 200, TRIES_ALONE = 2000, REST_NS = 1000000 };
 
 static const char *kind_name(mode_t mode)
 {
@@ -86,10 +86,10 @@ static void rest(void)
  * The lock that programs take on a block device that they write to (BLKFLOCK of util-linux, udev): alone, or
  * with those that share it. udev has it for a moment after each change, so it is tried for a while.
  */
-static int lock_device(int fd, bool share)
+static int lock(int fd, bool share, int tries)
 {
 	for (int try = 0; flock(fd, (share ? LOCK_SH : LOCK_EX) | LOCK_NB); try++) {
-		if (errno != EWOULDBLOCK || try == TRIES)
+		if (errno != EWOULDBLOCK || try == tries)
 			return errno == EWOULDBLOCK ? EBUSY : errno;
 		rest();
 	}
@@ -118,8 +118,17 @@ static int claim_device(const struct file_target *target, const struct stat *sta
 	int error = target->share ? probe_claim(target->name) : 0;
 
 	if (!error)
-		error = lock_device(fd, target->share);
+		error = lock(fd, target->share, TRIES);
 	return error ? fail_open(target, stat, error) : 0;
+}
+
+/* Where a file system knows no locks nobody is kept off. The rings of a process that was killed have its
+ * files for a while yet. */
+static int be_alone(const struct file_target *target, int fd)
+{
+	if (lock(fd, target->read_only, TRIES_ALONE) != EBUSY)
+		return 0;
+	return weir_fail(EBUSY, "file:%s is in use by another engine: end that one first", target->name);
 }
 
 static int target_open_fd(struct file_target *target, const struct stat *stat)
@@ -134,7 +143,9 @@ static int target_open_fd(struct file_target *target, const struct stat *stat)
 	if (fd < 0)
 		return fail_open(target, stat, errno);
 	target->fds[FILE_BUFFERED] = fd;
-	return claims ? claim_device(target, stat, fd) : 0;
+	if (claims)
+		return claim_device(target, stat, fd);
+	return target->alone && !target->block_device ? be_alone(target, fd) : 0;
 }
 
 static int measure_file(struct file_target *target, const struct stat *stat)
@@ -207,6 +218,7 @@ int file_target_open(const char *path, const struct weir_medium_file_options *op
 	target->block_bytes = options->block_bytes ? options->block_bytes : 4096;
 	target->read_only = options->read_only;
 	target->share = options->share;
+	target->alone = options->alone;
 	if (stat(path, &before))
 		return fail_stat(path, errno);
 	if (kind_name(before.st_mode))

@@ -198,6 +198,7 @@ enum weir_file_engine {
  * @poll: use completion polling (IORING_SETUP_IOPOLL) where the device has it
  * @engine: see enum weir_file_engine
  * @share: a block device may be open for writing elsewhere, where that asks for it, too
+ * @alone: a file may not be, where that asks for it, too: one writes it, or any number read it
  */
 struct weir_medium_file_options {
 	uint32_t block_bytes;
@@ -208,6 +209,7 @@ struct weir_medium_file_options {
 	bool poll;
 	enum weir_file_engine engine;
 	bool share;
+	bool alone;
 };
 
 int weir_medium_file_open(const char *path, const struct weir_medium_file_options *options,

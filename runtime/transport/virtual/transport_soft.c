@@ -499,6 +499,7 @@ static int file_open(struct weir_transport_request *request, struct weir_transpo
 					      .poll = poll,
 					      .engine = (enum weir_file_engine)engine,
 					      .share = share,
+					      .alone = keys.engine,
 				      },
 				      &medium);
 	return error ? error : weir_soft_new(&weir_transport_file, medium, &keys, request, out);
