@@ -62,6 +62,11 @@ says 'a port to listen at that there is not, before engines are asked' 2 'a port
 start_daemon "${engines[@]}"
 says 'a volume' 0 'number 1' "${v[@]}" create a 1M
 says 'the same again' 1 "there is a volume 'a' already" "${v[@]}" create a 1M
+epoch() { "${v[@]}" status --json | sed -n 's/.*"map_epoch": \([0-9]*\).*/\1/p'; }
+before=$(epoch)
+says 'another daemon at the same address' 1 'cannot listen there' timeout 20 "$volumed" "${engines[@]}" --socket "$work/socket"
+said=$("${v[@]}" share a 2>&1) && [ -n "$before" ] && [ "$before" = "$(epoch)" ]
+report $? 'which leaves engines to the first one' "map $before, then $(epoch): $said"
 says 'more replicas than engines' 1 'add engines' "${v[@]}" create b 1M --replicas 4
 says 'a size that is none' 2 'a size is written' "${v[@]}" create b lots
 says 'a host' 0 'host         rw  client 1' "${v[@]}" share a

@@ -297,12 +297,34 @@ static void describe(const struct volumed *d)
 	fflush(stdout);
 }
 
+static void end_listening(const char *address, int socket)
+{
+	(void)close(socket);
+	if (address[0] == '/')
+		(void)unlink(address);
+}
+
+/* Engines are asked for nothing yet: whoever has one of the addresses may be their daemon. */
+static int try_listening(void)
+{
+	for (unsigned i = 0; i < config.listen_count; i++) {
+		int found = weir_rpc_listen(config.listen[i]);
+
+		if (found < 0)
+			return found;
+		end_listening(config.listen[i], found);
+	}
+	return 0;
+}
+
 static int serve(struct volumed *d, int signals)
 {
 	int sockets[VOLUMED_LISTENERS], number;
 	int error = store ? retry(become_active, store, "standing by", signals) : 0;
 	unsigned count = 0;
 
+	if (!error)
+		error = try_listening();
 	if (!error)
 		error = retry(gather, d, "waiting", signals);
 
@@ -319,13 +341,9 @@ static int serve(struct volumed *d, int signals)
 				       signals);
 		printf("weir-volumed: ended by %s\n", strsignal(number));
 	}
-	while (count-- > 0) {
-		if (sockets[count] < 0)
-			continue; /* what is at its path is somebody else's */
-		(void)close(sockets[count]);
-		if (config.listen[count][0] == '/')
-			(void)unlink(config.listen[count]);
-	}
+	while (count-- > 0)
+		if (sockets[count] >= 0) /* else what is at its path is somebody else's */
+			end_listening(config.listen[count], sockets[count]);
 	return error < 0 ? error : 0;
 }
 
