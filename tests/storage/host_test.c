@@ -63,9 +63,8 @@ static void test_contexts(void **state)
 		"stack_bytes", "64");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .stack_bytes = UINT32_MAX), &out), -EINVAL,
 		"stack_bytes is 4294967295", "2147483648");
-	refused(weir_context_open("cpu",
-				  WEIR_OPTIONS(context, .wave_lanes = 64, .resident_lanes = UINT32_MAX),
-				  &out),
+	refused(weir_context_open(
+			"cpu", WEIR_OPTIONS(context, .wave_lanes = 64, .resident_lanes = UINT32_MAX), &out),
 		-EINVAL, "resident_lanes is 4294967295", "16777216");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .service_waves = 70000), &out), -EINVAL,
 		"service_waves", "70000");
