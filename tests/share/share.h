@@ -87,4 +87,21 @@ struct test_steps_args {
 	u64 block_lanes;
 };
 
+/**
+ * struct test_mixed_args - lane t puts test_word(2, word) to word 0 of line t, while it holds that line
+ * @writer: the array of the even lanes, of 8-byte elements
+ * @other: of the odd ones, by way of a cache without a table
+ * @line_bytes: of a line
+ * @buffers: a line each
+ * @events: one each
+ */
+struct test_mixed_args {
+	struct weir_writer writer;
+	struct weir_writer other;
+	u64 line_bytes;
+	weir_addr buffers;
+	weir_addr events;
+	weir_addr verdict;
+};
+
 #endif

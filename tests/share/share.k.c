@@ -197,3 +197,21 @@ TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 		weir_store_u64_release_dev(weir_at(args->iteration, weir_shared_u64, 0), i + 1);
 	}
 }
+
+/* The array is another one in each other lane: all that these have in common is the call. */
+TEST_SHARE_KERNEL(test_mixed, struct test_mixed_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_thread() & 1 ? &args->other : &args->writer;
+	u64 line = weir_thread(), word = line * (args->line_bytes / 8);
+	struct weir_shared shared =
+		weir_share_acquire(&writer->array, line, args->buffers + line * args->line_bytes,
+				   weir_at(args->events, struct weir_event, line));
+
+	expect(args->verdict, line, weir_share_wait(&writer->array, shared, 0), WEIR_OK);
+	expect(args->verdict, line, shared.kind,
+	       weir_thread() & 1 ? (u32)WEIR_SHARED_COPY : (u32)WEIR_SHARED_OWNER);
+	weir_writer_put_u64(writer, word, test_word(2, word));
+	expect(args->verdict, word, weir_array_get_u64(&writer->array, word), test_word(2, word));
+	expect(args->verdict, line, weir_share_release(&writer->array, shared), WEIR_OK);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+}

@@ -153,6 +153,36 @@ static void test_without_a_table_it_is_a_copy(void **state)
 	close_rig(&rig);
 }
 
+/* Lanes of one wave whose arrays are of two caches: one has a table, and lines in it; the other has none. */
+static void test_mixed_with_a_cache_without_a_table(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_mixed_args args = { .line_bytes = LINE };
+		struct weir_cache *other;
+		uint64_t words[WORDS];
+		struct rig rig;
+
+		open_rig(&rig, test_width(w), 4, 64);
+		must(weir_cache_create(rig.context, WEIR_OPTIONS(cache, .lines = 4, .line_bytes = LINE),
+				       &other));
+		must(weir_writer_open(other, &rig.storage, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				      &args.other));
+		args.writer = rig.writer;
+		args.buffers = alloc(&rig, LINES * LINE);
+		args.events = alloc(&rig, LINES * sizeof(struct weir_event));
+		args.verdict = rig.verdict;
+		must(weir_launch(rig.context, "test_mixed", 1, LINES, &args, sizeof(args)));
+		assert_int_equal(judge(&rig), LINES);
+		must(weir_cache_destroy(other));
+		must(weir_cache_flush(rig.cache, 1));
+		must(weir_storage_read(rig.storage, 0, words, sizeof(words)));
+		for (uint64_t line = 0; line < LINES; line++)
+			assert_int_equal(words[line * LINE / 8], test_word(2, line * LINE / 8));
+		close_rig(&rig);
+	}
+}
+
 /* A kernel without code for the table would read storage past a changed buffer. */
 static void test_a_kernel_built_without_it_is_refused(void **state)
 {
@@ -185,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_changes_are_propagated),
 		cmocka_unit_test(test_a_full_table_gives_copies),
 		cmocka_unit_test(test_without_a_table_it_is_a_copy),
+		cmocka_unit_test(test_mixed_with_a_cache_without_a_table),
 		cmocka_unit_test(test_read_after_write),
 		cmocka_unit_test(test_write_after_read),
 		cmocka_unit_test(test_write_after_write),

@@ -248,8 +248,10 @@ WEIR_FN weir_status weir_share_try_propagate(u64 wave, u32 want, WEIR_GLOBAL str
 					     u32 writing)
 {
 	WEIR_GLOBAL struct weir_share *share = weir_lines_share(lines);
-	WEIR_GLOBAL weir_shared_u64 *entry = weir_share_word(share, position);
 	u64 key = extent->key_base + line, index = weir_lines_index(lines, key);
+	/* a lane that has none may have no table, either: it looks at a word that is there */
+	WEIR_GLOBAL weir_shared_u64 *entry =
+		want ? weir_share_word(share, position) : weir_line_word(lines, index, 0);
 	u32 locked = want && weir_set_try_lock(lines, index), mine;
 	/* share.T1: pairs with share.T3: what those that left had changed */
 	u64 seen = weir_load_u64_acquire_dev(entry);
