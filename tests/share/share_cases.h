@@ -189,5 +189,6 @@ void test_it_is_tried_no_more_often(void **state);
 void test_each_line_has_its_own_tries(void **state);
 void test_many_lanes_try_again(void **state);
 void test_closing_names_what_is_lost(void **state);
+void test_a_buffer_outlives_its_storage(void **state);
 
 #endif

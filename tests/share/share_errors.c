@@ -258,3 +258,32 @@ void test_closing_names_what_is_lost(void **state)
 	rig.cache = NULL;
 	close_rig(&rig);
 }
+
+/* The storage fails while a line of it is in a buffer: that is read and written as before, for it needs
+ * neither a command nor a line of the cache. */
+void test_a_buffer_outlives_its_storage(void **state)
+{
+	static const struct test_step steps[] = {
+		{ TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+		{ TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+		{ TEST_STEP_COPY, 1, 10, 0, WEIR_E_DEVICE_DEAD },
+		{ TEST_STEP_PUT, 0, 3, 5, 105 },
+		{ TEST_STEP_LOAD, 0, 3, 5, 105 },
+		{ TEST_STEP_GET, 0, 3, 5, 105 },
+		{ TEST_STEP_ADD, 0, 3, 5, 105 },
+		{ TEST_STEP_LOAD, 0, 3, 5, 106 },
+	};
+
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct rig rig;
+		int synced;
+
+		open_faulty_rig(&rig, test_width(w), 4, 64, "&fault=fatal:op=read:lba=20");
+		do_steps(&rig, &rig.writer, steps, sizeof(steps) / sizeof(*steps), &synced);
+		assert_int_equal(synced, 0);
+		assert_int_equal(weir_cache_destroy(rig.cache), -EBUSY); /* nobody let go of it */
+		weir_storage_close(rig.storage);
+		weir_context_close(rig.context);
+	}
+}

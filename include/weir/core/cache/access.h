@@ -157,6 +157,10 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_lines_access_within(
 						 may_write);
 		if (fetch.failed)
 			fetch = weir_fetch_failed(fetch, lines, disk, index, deadline);
+		if (WEIR_SHARE_KNOWN && fetch.absent && weir_share_holds(lines, key)) {
+			fetch = weir_fetch_fail(fetch, WEIR_E_SHARED); /* it needs no room, and no storage */
+			fetch.reserves = 0;
+		}
 		if (fetch.reserves &&
 		    weir_disk_dead(disk) != WEIR_OK) /* nobody would fill the line, nor write it back */
 			fetch.reserves = 0;
