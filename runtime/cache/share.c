@@ -83,11 +83,13 @@ static int count_held(struct weir_cache *cache, const struct weir_share *share,
 			  : weir_fail(ENOMEM, "share table: no memory");
 
 	for (uint64_t i = 0; !error && i < count; i++) {
-		bool changed = weir_share_refs(words[i]) && (words[i] & WEIR_SHARE_DIRTY);
+		/* an entry without a holder is one that could not be propagated (weir_share_abandon()) */
+		bool held = words[i] & ~(uint64_t)WEIR_SHARE_VERSIONS,
+		     changed = held && (words[i] & WEIR_SHARE_DIRTY);
 
-		if (weir_share_refs(words[i]) && (changed || !stats->changed))
+		if (held && (changed || !stats->changed))
 			*key = words[i] >> WEIR_LINE_KEY_SHIFT;
-		stats->held += weir_share_refs(words[i]) != 0;
+		stats->held += held;
 		stats->changed += changed;
 	}
 	free(words);

@@ -261,6 +261,8 @@ static bool legal_entry(u64 old, u64 new)
 	u64 key = new & ~(u64)0 << WEIR_LINE_KEY_SHIFT, added = new - old;
 	u32 state = weir_line_state(old), refs = weir_share_refs(old);
 
+	if (refs == 0 && key && (old & WEIR_SHARE_DIRTY)) /* joined, after it was abandoned */
+		return added == WEIR_SHARE_REF;
 	if (refs == 0) /* reserved */
 		return old == empty && new == (version | WEIR_SHARE_REF | WEIR_LINE_BUSY);
 	if (old >> WEIR_LINE_KEY_SHIFT == 0 && key) /* made known, filled or not */
@@ -278,7 +280,9 @@ static bool legal_entry(u64 old, u64 new)
 	if (new == old - 1) /* being propagated */
 		return refs == 1 && state == WEIR_LINE_READY && (old & WEIR_SHARE_DIRTY);
 	return (old >> WEIR_LINE_KEY_SHIFT) != 0 &&
-	       (added == WEIR_SHARE_REF || (added == (u64)0 - WEIR_SHARE_REF && refs > 1) ||
+	       (added == WEIR_SHARE_REF ||
+		(added == (u64)0 - WEIR_SHARE_REF &&
+		 (refs > 1 || (state == WEIR_LINE_READY && (old & WEIR_SHARE_DIRTY)))) || /* or abandoned */
 		(new == (old | WEIR_SHARE_DIRTY) && state == WEIR_LINE_READY));
 }
 

@@ -287,3 +287,86 @@ void test_a_buffer_outlives_its_storage(void **state)
 		weir_context_close(rig.context);
 	}
 }
+
+static struct weir_share share_of(struct rig *rig)
+{
+	struct weir_lines lines;
+	struct weir_share share;
+
+	must(weir_copy_from_device(rig->context, &lines, rig->writer.array.lines, sizeof(lines)));
+	must(weir_copy_from_device(rig->context, &share, lines.share, sizeof(share)));
+	return share;
+}
+
+/* The one entry that is held loses a holder, who goes between the join of a writer and its leaving. */
+static void leave_an_entry(struct rig *rig)
+{
+	struct weir_share share = share_of(rig);
+	struct weir_set set;
+
+	assert_int_equal(share.buckets, 1);
+	must(weir_copy_from_device(rig->context, &set, share.words, sizeof(set)));
+	for (unsigned way = 0; way < WEIR_WAYS; way++) {
+		uint64_t word = weir_load_u64_relaxed_sys(&set.word[way]);
+
+		if (word & WEIR_SHARE_REFS)
+			weir_store_u64_relaxed_sys(&set.word[way], word - WEIR_SHARE_REF);
+	}
+	must(weir_copy_to_device(rig->context, share.words, &set, sizeof(set)));
+}
+
+/* Steps are counted anew. */
+static void forget_steps(struct rig *rig)
+{
+	struct test_verdict none;
+
+	memset(&none, 0, sizeof(none));
+	must(weir_copy_to_device(rig->context, rig->verdict, &none, sizeof(none)));
+}
+
+static struct weir_share_stats shares_of(struct rig *rig)
+{
+	struct weir_share_stats stats = { .size = sizeof(stats) };
+
+	must(weir_share_stats(rig->cache, &stats));
+	return stats;
+}
+
+/* A lane writes an element to a buffer, and is its last holder then; the cache has no room for the line. What
+ * was written stays in the buffer until there is room, and the next writer takes it to the cache. */
+void test_a_writer_that_is_last_leaves_no_hold(void **state)
+{
+	static const struct test_step full[] = {
+		{ TEST_STEP_ACQUIRE, 0, 3, 0, 1 }, { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+		{ TEST_STEP_PUT, 0, 5, 0, 150 },   { TEST_STEP_PUT, 0, 6, 0, 160 },
+		{ TEST_STEP_PUT, 0, 7, 0, 170 },   { TEST_STEP_PUT, 0, 8, 0, 180 },
+		{ TEST_STEP_GET, 0, 9, 0, 0 }, /* nothing can be written */
+	};
+	static const struct test_step written[] = { { TEST_STEP_PUT, 0, 3, 1, 131 },
+						    { TEST_STEP_GET, 0, 3, 1, 131 } };
+	static const struct test_step again[] = { { TEST_STEP_PUT, 0, 3, 2, 132 } };
+	uint64_t words[WORDS];
+	struct rig rig;
+	int synced;
+
+	(void)state;
+	open_faulty_rig(&rig, test_width(0), 4, 4, "&fault=status:op=write:code=0x280:after=1:count=4");
+	do_steps(&rig, &rig.writer, full, sizeof(full) / sizeof(*full), &synced);
+	assert_int_equal(synced, -EIO);
+	leave_an_entry(&rig);
+	forget_steps(&rig);
+	do_steps(&rig, &rig.writer, written, 2, &synced);
+	assert_int_equal(synced, -EIO);
+	assert_int_equal(shares_of(&rig).changed, 1);
+	assert_int_equal(weir_cache_flush(rig.cache, 0), -EIO);
+	must(weir_cache_flush(rig.cache, 0));
+	forget_steps(&rig);
+	do_steps(&rig, &rig.writer, again, 1, &synced);
+	assert_int_equal(synced, 0);
+	assert_int_equal(shares_of(&rig).held, 0);
+	must(weir_cache_flush(rig.cache, 0));
+	must(weir_storage_read(rig.storage, 0, words, sizeof(words)));
+	assert_int_equal(words[3 * LINE / 8 + 1], 131);
+	assert_int_equal(words[3 * LINE / 8 + 2], 132);
+	close_rig(&rig);
+}

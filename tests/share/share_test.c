@@ -229,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_many_lanes_try_again),
 		cmocka_unit_test(test_closing_names_what_is_lost),
 		cmocka_unit_test(test_a_buffer_outlives_its_storage),
+		cmocka_unit_test(test_a_writer_that_is_last_leaves_no_hold),
 		cmocka_unit_test(test_a_kernel_built_without_it_is_refused),
 	};
 

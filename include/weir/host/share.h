@@ -55,7 +55,7 @@ WEIR_API int weir_share_destroy(struct weir_cache *cache);
  * struct weir_share_stats - what a Share Table did since it was made
  * @size: sizeof the structure
  * @entries: lines it has room for
- * @held: lines in buffers that lanes hold
+ * @held: lines in buffers that lanes hold, and changed ones that no lane could take to the cache
  * @changed: of these, changed ones
  * @registered: buffers that lines were brought to
  * @joined: requests that were given the pointer of another's buffer

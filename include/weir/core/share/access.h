@@ -254,6 +254,8 @@ WEIR_FN struct weir_words weir_share_write(u64 wave, WEIR_GLOBAL struct weir_lin
 		weir_wait_help(wave, !fetch.done, disk, iteration, iteration);
 	}
 	left = weir_share_leave(wave, held, lines, extent, line, position);
+	if (left != WEIR_OK)
+		weir_share_abandon(share, position);
 	fetch.words.status = fetch.words.status == WEIR_OK ? left : fetch.words.status;
 	return fetch.words;
 }

@@ -224,6 +224,19 @@ WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 posit
 	return last ? WEIR_LEAVE_LAST : WEIR_LEAVE_LEFT;
 }
 
+/**
+ * weir_share_abandon() - give up a reference that could not be given up otherwise, and that nobody would
+ * later
+ *
+ * If it was the last one, the entry stays, changed and without a holder: whoever joins it next, and leaves,
+ * propagates it.
+ */
+WEIR_FN void weir_share_abandon(WEIR_GLOBAL struct weir_share *share, u64 position)
+{
+	/* share.T3: as by weir_share_try_leave() */
+	(void)weir_add_u64_acq_rel_dev(weir_share_word(share, position), (u64)0 - WEIR_SHARE_REF);
+}
+
 /** weir_share_changed() - a holder is about to change the buffer. Return: the word before. */
 WEIR_FN u64 weir_share_changed(WEIR_GLOBAL struct weir_share *share, u64 position)
 {
