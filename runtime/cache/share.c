@@ -39,10 +39,14 @@ static int attach(struct weir_cache *cache, uint64_t address)
 				   &address, sizeof(address));
 }
 
+/* What commands tell their end to goes only where none is under way with it; else it stays until the context
+ * is closed. */
 static void release(struct weir_cache *cache, const struct weir_share *share)
 {
-	(void)weir_memory_put(cache->context, share->slots);
-	(void)weir_memory_put(cache->context, share->words);
+	if (!weir_inflight(cache->context, share->words, share->buckets * sizeof(struct weir_set))) {
+		(void)weir_memory_put(cache->context, share->slots);
+		(void)weir_memory_put(cache->context, share->words);
+	}
 	(void)weir_memory_put(cache->context, cache->share);
 	cache->share = 0;
 }

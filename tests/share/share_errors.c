@@ -370,3 +370,24 @@ void test_a_writer_that_is_last_leaves_no_hold(void **state)
 	assert_int_equal(words[3 * LINE / 8 + 2], 132);
 	close_rig(&rig);
 }
+
+/* A command that still fills a buffer has all that it tells its end to, until it has ended. */
+void test_no_table_goes_under_commands(void **state)
+{
+	static const struct test_step steps[] = { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 } };
+	struct weir_share share;
+	struct rig rig;
+	int synced;
+
+	(void)state;
+	open_faulty_rig(&rig, test_width(0), 4, 64, "&timeout_ms=0&fault=late:us=1000000000:op=read");
+	do_steps(&rig, &rig.writer, steps, 1, &synced);
+	assert_int_equal(synced, 0);
+	share = share_of(&rig);
+	assert_int_equal(weir_share_destroy(rig.cache), -EBUSY);
+	if (!strstr(weir_last_error(), "never released 1 lines"))
+		fail_msg("%s", weir_last_error());
+	assert_int_equal(weir_free(rig.context, share.words), -EBUSY); /* the runtime's still */
+	assert_int_equal(weir_free(rig.context, share.slots), -EBUSY);
+	close_rig(&rig);
+}
