@@ -89,6 +89,17 @@ WEIR_FN u32 weir_array_resident(WEIR_GLOBAL struct weir_array *array, u64 line)
 	return found.way != WEIR_WAYS && weir_line_state(found.word) != WEIR_LINE_FAILED;
 }
 
+/* Is there anything to do for line @line? Not if it is in a buffer: those behind it are not to wait for that.
+ */
+WEIR_FN u32 weir_prefetch_wants(WEIR_GLOBAL struct weir_array *array, u64 line)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+
+	return !weir_array_resident(array, line) &&
+	       !(WEIR_SHARE_KNOWN && weir_share_holds(lines, array->extent.key_base + line)) &&
+	       weir_disk_dead(weir_extent_disk(&array->extent, line)) == WEIR_OK;
+}
+
 /* The lines from @first on; or, if @list is not 0, those of the elements u64[count] there. */
 WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr list, u64 first, u64 count)
 {
@@ -102,8 +113,7 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
 		u64 line = at < count ? (list ? weir_array_line(array, index) : first + at) : 0;
 		u32 want, sent;
 
-		want = at < count && index < array->count && !weir_array_resident(array, line) &&
-		       weir_disk_dead(weir_extent_disk(&array->extent, line)) == WEIR_OK;
+		want = at < count && index < array->count && weir_prefetch_wants(array, line);
 		sent = weir_prefetch_try(wave, want, array, line);
 		started += sent;
 		tries = want && !sent ? tries + 1 : 0;

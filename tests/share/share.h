@@ -51,6 +51,7 @@ enum test_step_kind {
 	TEST_STEP_SEND,    /* value to word @at of what hold @buffer points to */
 	TEST_STEP_SEE,     /* that word */
 	TEST_STEP_POLL,    /* for hold @buffer, by weir_share_test(): the status */
+	TEST_STEP_AHEAD,   /* prefetch @at lines from that line on: commands */
 };
 
 enum { TEST_HOLDS = 4, TEST_STEP_BLOCK = 256 /* times the block, as part of a kind */ };

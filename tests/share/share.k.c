@@ -190,6 +190,9 @@ TEST_SHARE_KERNEL(test_steps, struct test_steps_args)
 			found = weir_share_modify(&args->writer, holds[step.buffer]);
 		else if (step.kind == TEST_STEP_RELEASE)
 			found = weir_share_release(array, holds[step.buffer]);
+		else if (step.kind == TEST_STEP_AHEAD)
+			found = weir_prefetch(array, step.line * (args->line_bytes / 8),
+					      step.at * (args->line_bytes / 8));
 		else
 			found = weir_share_in_use(array, step.line, buffer);
 		expect(args->verdict, i, found, step.value);

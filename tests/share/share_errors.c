@@ -391,3 +391,20 @@ void test_no_table_goes_under_commands(void **state)
 	assert_int_equal(weir_free(rig.context, share.slots), -EBUSY);
 	close_rig(&rig);
 }
+
+/* A line in the midst of them is in a buffer: those behind it are fetched all the same. */
+void test_a_prefetch_passes_over_buffers(void **state)
+{
+	static const struct test_step steps[] = { { TEST_STEP_ACQUIRE, 0, 3, 0, 1 },
+						  { TEST_STEP_WAIT, 0, 3, 0, WEIR_OK },
+						  { TEST_STEP_AHEAD, 0, 2, 4, 3 },
+						  { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } };
+	struct rig rig;
+	int synced;
+
+	(void)state;
+	open_rig(&rig, test_width(0), 64, 64);
+	do_steps(&rig, &rig.writer, steps, 4, &synced);
+	assert_int_equal(synced, 0);
+	close_rig(&rig);
+}
