@@ -203,3 +203,17 @@ WEIR_KERNEL(two_copies, struct scenario_args)
 		explore_progress();
 	}
 }
+
+/* A buffer that lanes share, of a storage that dies then: they leave it all the same, whoever comes first. */
+WEIR_KERNEL(two_left, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	struct weir_shared shared =
+		weir_share_acquire(array, own_block(0) & 1, buffer_of(args, 0), event_of(args, 0));
+
+	if (shared.kind == WEIR_SHARED_NOTHING || weir_share_wait(array, shared, 0) != WEIR_OK)
+		return;
+	see_dead(array);
+	explore_expect("status of a release", weir_share_release(array, shared), WEIR_OK);
+	explore_progress();
+}

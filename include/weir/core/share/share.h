@@ -194,7 +194,8 @@ WEIR_FN u32 weir_share_try_join(WEIR_GLOBAL struct weir_share *share, struct wei
 
 /* What weir_share_try_leave() did. */
 enum {
-	WEIR_LEAVE_RETRY,  /* another lane changed the word, or the buffer is being filled: look again */
+	WEIR_LEAVE_RETRY,  /* another lane changed the word: look again */
+	WEIR_LEAVE_FILLED, /* the buffer is being filled: look again after that */
 	WEIR_LEAVE_LEFT,   /* others hold it still */
 	WEIR_LEAVE_LAST,   /* nobody does; the entry is gone, and the buffer its owner's */
 	WEIR_LEAVE_CHANGED /* this lane is the last holder, of a changed buffer: it must go to the cache first
@@ -213,7 +214,7 @@ WEIR_FN u32 weir_share_try_leave(WEIR_GLOBAL struct weir_share *share, u64 posit
 	u32 last = weir_share_refs(seen) == 1;
 
 	if (last && weir_line_state(seen) == WEIR_LINE_BUSY) /* it must be filled first */
-		return WEIR_LEAVE_RETRY;
+		return WEIR_LEAVE_FILLED;
 	if (last && (seen & WEIR_SHARE_DIRTY) && weir_line_readable(seen))
 		return WEIR_LEAVE_CHANGED;
 	next = last ? seen & WEIR_SHARE_VERSIONS : seen - WEIR_SHARE_REF;

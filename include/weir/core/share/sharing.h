@@ -340,7 +340,9 @@ WEIR_FN weir_status weir_share_leave(u64 wave, u32 held, WEIR_GLOBAL struct weir
 						 position, 1 | late << 1);
 		if (left == WEIR_LEAVE_LEFT || left == WEIR_LEAVE_LAST)
 			moved = WEIR_OK;
-		if (held && moved == WEIR_E_LOCKED)
+		/* a dead storage is no reason to stay that another lane came first */
+		if (held && moved == WEIR_E_LOCKED &&
+		    (left != WEIR_LEAVE_RETRY || weir_expired(deadline, iteration)))
 			moved = weir_share_over(disk, deadline, iteration);
 		if (left == WEIR_LEAVE_CHANGED && moved == WEIR_E_LOCKED && late) {
 			weir_status lost = weir_set_lost(lines, index, key);
