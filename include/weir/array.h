@@ -64,8 +64,13 @@ WEIR_FN WEIR_FORCE_INLINE struct weir_words weir_array_reach(u64 wave, WEIR_GLOB
 	words = weir_lines_reach(wave, lines, &array->extent, line, kind, access);
 	if (weir_array_outside(array, byte)) /* once more: no register is kept for it */
 		words.status = WEIR_E_RANGE;
-	if (words.status != WEIR_OK)
-		weir_array_fault(array, byte, words.status);
+	if (words.status != WEIR_OK) {
+		weir_status status = words.status;
+
+		weir_array_fault(array, byte, status);
+		words = weir_line_load(0, 0); /* whatever was loaded before a line went */
+		words.status = status;
+	}
 	return words;
 }
 
