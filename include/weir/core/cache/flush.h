@@ -191,9 +191,13 @@ WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOB
 	    (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT)) {
 		lane.again = weir_sweep_retry(lines, index, found.way, lane.key,
 					      status & ~WEIR_STATUS_CONSUMED, lane.again, lane.deadline);
-		if (lane.again == 0)
+		if (lane.again == 0) {
+			weir_status taken = weir_line_take_error(lines, index, found.way);
+
+			/* 0: another lane has taken it, and begun once more */
 			return weir_sweep_error(lane, lines, sweep,
-						weir_line_take_error(lines, index, found.way));
+						taken != WEIR_OK ? taken : status & ~WEIR_STATUS_CONSUMED);
+		}
 		if (!weir_retry_now(lane.again))
 			return lane;
 		lane.joined = 0;
