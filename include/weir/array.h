@@ -368,7 +368,7 @@ WEIR_FN WEIR_FORCE_INLINE weir_status weir_array_span(WEIR_GLOBAL struct weir_ar
 		left = 0;
 	}
 	while (weir_ballot(wave, left != 0)) {
-		u64 at = left ? byte : array->first_byte;
+		u64 at = left ? byte : 0; /* who only helps: a byte that all storages have */
 		u32 room = (u32)(((u64)1 << lines->line_log2) - weir_array_offset(array, at));
 		struct weir_access access;
 

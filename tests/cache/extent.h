@@ -76,4 +76,13 @@ struct extent_misuse_args {
 	weir_addr buffer;
 };
 
+/** struct extent_none_args - even lanes read element 0 of @array, odd ones no element of @none; @statuses:
+ * u32 each */
+struct extent_none_args {
+	struct weir_array array;
+	struct weir_array none;
+	weir_addr buffers;
+	weir_addr statuses;
+};
+
 #endif

@@ -163,3 +163,11 @@ WEIR_KERNEL(extent_block, struct extent_block_args)
 	else
 		statuses[0] = weir_read(&args->disk, args->lba, args->blocks, args->buffer, event, 0);
 }
+
+WEIR_KERNEL(extent_none, struct extent_none_args)
+{
+	u32 some = (weir_thread() & 1) == 0;
+
+	*weir_at(args->statuses, u32, weir_thread()) = weir_array_read(
+		some ? &args->array : &args->none, 0, some, args->buffers + weir_thread() * sizeof(u64));
+}

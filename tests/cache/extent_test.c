@@ -321,11 +321,12 @@ struct pair {
 	uint64_t buffer;
 };
 
-static void open_pair(struct pair *pair)
+static void open_pair_of(struct pair *pair, uint32_t width)
 {
 	static unsigned char bytes[65536];
 
-	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &pair->context));
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1, .wave_lanes = width),
+			       &pair->context));
 	must(weir_cache_create(pair->context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = 4096),
 			       &pair->cache));
 	must(weir_alloc(pair->context, 4096, &pair->buffer));
@@ -335,6 +336,11 @@ static void open_pair(struct pair *pair)
 		memset(bytes, (int)i + 1, sizeof(bytes));
 		must(weir_storage_write(pair->storages[i], 0, bytes, sizeof(bytes)));
 	}
+}
+
+static void open_pair(struct pair *pair)
+{
+	open_pair_of(pair, 0);
 }
 
 static void check_pair(struct pair *pair)
@@ -441,6 +447,38 @@ static void test_lines_past_the_extent(void **state)
 	close_pair(&pair);
 }
 
+enum { NONE_LANES = 37 };
+
+/* An array without an element, at the end of its storage: who reads nothing of it meets no error, while
+ * others of its wave read something. */
+static void test_no_element_at_the_end(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		uint32_t statuses[NONE_LANES];
+		struct extent_none_args args;
+		struct pair pair;
+
+		memset(&args, 0, sizeof(args));
+		open_pair_of(&pair, test_width(w));
+		must(weir_array_open(pair.cache, &pair.storages[0], 1,
+				     WEIR_OPTIONS(array, .element_bytes = 8), &args.array));
+		must(weir_array_open(
+			pair.cache, &pair.storages[1], 1,
+			WEIR_OPTIONS(array, .element_bytes = 8, .first_byte = args.array.count * 8),
+			&args.none));
+		assert_int_equal(args.none.count, 0);
+		must(weir_alloc(pair.context, NONE_LANES * 8, &args.buffers));
+		must(weir_alloc(pair.context, sizeof(statuses), &args.statuses));
+		must(weir_launch(pair.context, "extent_none", 1, NONE_LANES, &args, sizeof(args)));
+		must(weir_sync(pair.context));
+		must(weir_copy_from_device(pair.context, statuses, args.statuses, sizeof(statuses)));
+		for (unsigned lane = 0; lane < NONE_LANES; lane++)
+			assert_int_equal(statuses[lane], WEIR_OK);
+		close_pair(&pair);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_ends_of_memory),
 		cmocka_unit_test(test_widths),
 		cmocka_unit_test(test_lines_past_the_extent),
+		cmocka_unit_test(test_no_element_at_the_end),
 	};
 
 	return test_begins() ? cmocka_run_group_tests_name("extent", tests, NULL, NULL) : 0;
