@@ -216,12 +216,13 @@ WEIR_FN struct weir_four weir_four_put(struct weir_four four, u32 which, u64 val
  */
 WEIR_FN struct weir_four weir_array_get_four_u64(WEIR_GLOBAL struct weir_array *array, struct weir_four index)
 {
-	u64 count = array->element_bytes == 8 ? array->count : 0;
+	/* without elements of 8 bytes: byte 0, which 8-byte accesses may go to */
+	u64 count = array->element_bytes == 8 ? array->count : 0, first = count ? array->first_byte : 0;
 	struct weir_hits hits;
 	struct weir_four byte;
 
 	for (u32 k = 0; k < 4; k++)
-		byte.value[k] = array->first_byte + (index.value[k] < count ? index.value[k] : 0) * 8;
+		byte.value[k] = first + (index.value[k] < count ? index.value[k] : 0) * 8;
 	hits = weir_lines_try_four(weir_at(array->lines, struct weir_lines, 0), array->extent.key_base, byte);
 	for (u32 k = 0; k < 4; k++)
 		hits.missing |= (u32)(index.value[k] >= count) << k;
