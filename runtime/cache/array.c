@@ -163,6 +163,13 @@ static int open_array(struct weir_cache *cache, struct weir_storage *const *stor
 	if (error || (error = check_array(cache, storages, count, &options, use)) != 0)
 		return error;
 	capacity = stripe_capacity(storages, count, options.stripe_bytes);
+	if (!capacity && count > 1)
+		return weir_fail(
+			ERANGE,
+			"array: storage \"%s\" has %llu bytes, less than the stripe_bytes of %llu; make "
+			"these smaller",
+			storages[0]->uri, (unsigned long long)weir_storage_bytes(storages[0]),
+			(unsigned long long)options.stripe_bytes);
 	error = count_elements(&options, capacity, &array->count);
 	if (error)
 		return error;

@@ -479,6 +479,21 @@ static void test_no_element_at_the_end(void **state)
 	}
 }
 
+/* The first storage does not hold one unit of the stripe. */
+static void test_a_stripe_of_nothing(void **state)
+{
+	struct weir_array array;
+	struct pair pair;
+
+	(void)state;
+	open_pair(&pair);
+	refused(weir_array_open(pair.cache, pair.storages, 2,
+				WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = (uint64_t)1 << 40),
+				&array),
+		-ERANGE, "less than the stripe_bytes of", "1099511627776");
+	close_pair(&pair);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -487,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_widths),
 		cmocka_unit_test(test_lines_past_the_extent),
 		cmocka_unit_test(test_no_element_at_the_end),
+		cmocka_unit_test(test_a_stripe_of_nothing),
 	};
 
 	return test_begins() ? cmocka_run_group_tests_name("extent", tests, NULL, NULL) : 0;
