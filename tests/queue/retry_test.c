@@ -185,33 +185,6 @@ static void test_a_full_set(void **state)
 		}
 }
 
-/* A fetch that succeeded at last leaves nothing behind: the line's write-back has all its tries, and is not
- * one itself. */
-static void test_a_fetch_is_no_write_back(void **state)
-{
-	(void)state;
-	for (size_t w = 0; w < test_width_count(); w++)
-		for (unsigned times = 0; times <= RETRIES; times++) {
-			char fault[128], *end = fault;
-			struct outcome outcome;
-			struct rig rig;
-
-			end += snprintf(fault, sizeof(fault),
-					"&retries=%d&fault=status:op=read:code=0x82:count=1", RETRIES);
-			if (times)
-				snprintf(end, (size_t)(fault + sizeof(fault) - end),
-					 ",status:op=write:code=0x82:after=1:count=%u", times);
-			open_rig(&rig, (struct shape){ .width = test_width(w), .fault = fault });
-			rig.shape.fault = "";
-			outcome = request(&rig, TEST_WAY_PUT, 1);
-			assert_int_equal(outcome.sync, 0);
-			assert_int_equal(outcome.results[0][0], WEIR_OK);
-			assert_int_equal(outcome.stats.failed, 1 + times);
-			assert_int_equal(outcome.stats.retried, 1 + times);
-			close_refusing(&rig);
-		}
-}
-
 /* A copy whose record was taken by another failure begins to count anew, once (weir_block_wait()). */
 static uint64_t most_failures(unsigned way)
 {
@@ -399,7 +372,6 @@ int main(void)
 		cmocka_unit_test(test_many_lanes),
 		cmocka_unit_test(test_no_more_often),
 		cmocka_unit_test(test_a_full_set),
-		cmocka_unit_test(test_a_fetch_is_no_write_back),
 		cmocka_unit_test(test_everybody_is_notified),
 		cmocka_unit_test(test_not_at_all),
 		cmocka_unit_test(test_what_may_be_done_twice),

@@ -147,8 +147,6 @@ WEIR_FN struct weir_fetch weir_fetch_notified(struct weir_fetch fetch, WEIR_GLOB
 
 	weir_order_loads(); /* line.L4: the status before the second look */
 	word = weir_load_u64_relaxed_dev(weir_line_word(lines, index, fetch.found.way));
-	if (status == WEIR_OK) /* it is submitted again, even if it has failed once more by now */
-		return fetch;
 	if (weir_status_retryable(status) && !(status & WEIR_STATUS_CONSUMED) &&
 	    (disk->retry & WEIR_RETRIES_MASK)) {
 		fetch.absent = (fetch.failed & WEIR_LINE_PINS) == 0;

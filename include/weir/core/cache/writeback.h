@@ -213,9 +213,6 @@ WEIR_COLD u32 weir_line_refetch(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBA
 		weir_retry_count(disk);
 		/* acquire and release: as a claim, between what the last command did and the next */
 		(void)weir_and_u64_acq_rel_dev(weir_line_word(lines, index, way), ~(u64)WEIR_LINE_BIT_FAILED);
-		/* line.L4: the word before the status, which of a line that can be read would be a
-		 * write-back's */
-		weir_store_u32_release_dev(word, WEIR_OK);
 	}
 	return state;
 }
