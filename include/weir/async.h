@@ -94,9 +94,11 @@ WEIR_FN u32 weir_array_resident(WEIR_GLOBAL struct weir_array *array, u64 line)
 WEIR_FN u32 weir_prefetch_wants(WEIR_GLOBAL struct weir_array *array, u64 line)
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+	u32 held = 0;
 
-	return !weir_array_resident(array, line) &&
-	       !(WEIR_SHARE_KNOWN && weir_share_holds(lines, array->extent.key_base + line)) &&
+	if (WEIR_SHARE_KNOWN)
+		held = weir_share_holds(lines, array->extent.key_base + line);
+	return !held && !weir_array_resident(array, line) &&
 	       weir_disk_dead(weir_extent_disk(&array->extent, line)) == WEIR_OK;
 }
 

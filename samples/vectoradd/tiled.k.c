@@ -23,15 +23,24 @@ WEIR_FN WEIR_GLOBAL struct weir_event *vectoradd_event(WEIR_GLOBAL struct vector
 		       weir_wave() * VECTORADD_BUFFERS + (iteration & 1) * 3 + vector);
 }
 
+WEIR_FN u64 vectoradd_lba(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 tile, u32 vector)
+{
+	return (vector * args->vector_bytes + tile * args->tile_bytes) >> args->disk.block_log2;
+}
+
+WEIR_FN u32 vectoradd_opcode(u32 vector)
+{
+	return vector == VECTORADD_C ? (u32)NVME_OPCODE_WRITE : (u32)NVME_OPCODE_READ;
+}
+
 /* A tile's command; one that cannot be submitted is told by its event, as if it had been. */
 WEIR_FN void vectoradd_start(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u64 tile,
 			     u32 vector)
 {
 	WEIR_GLOBAL struct weir_event *event = vectoradd_event(args, iteration, vector);
-	u64 lba = (vector * args->vector_bytes + tile * args->tile_bytes) >> args->disk.block_log2;
 	weir_status status =
-		weir_block_async(&args->disk, vector == VECTORADD_C ? NVME_OPCODE_WRITE : NVME_OPCODE_READ,
-				 lba, (u32)(args->tile_bytes >> args->disk.block_log2),
+		weir_block_async(&args->disk, vectoradd_opcode(vector), vectoradd_lba(args, tile, vector),
+				 (u32)(args->tile_bytes >> args->disk.block_log2),
 				 vectoradd_buffer(args, iteration, vector), event);
 
 	if (status !=
@@ -39,13 +48,28 @@ WEIR_FN void vectoradd_start(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 
 		weir_store_u64_release_dev(&event->word, WEIR_EVENT_DONE | status);
 }
 
-/* All lanes wait, so that all of them see what was read. */
-WEIR_FN void vectoradd_finish(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u32 vector)
+/* One lane waits, for it may have to ask again. */
+WEIR_FN void vectoradd_finish(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u64 tile,
+			      u32 vector)
 {
-	weir_status status = weir_wait(&args->disk, vectoradd_event(args, iteration, vector), 0);
+	weir_status status = weir_block_wait(
+		&args->disk, vectoradd_opcode(vector), vectoradd_lba(args, tile, vector),
+		(u32)(args->tile_bytes >> args->disk.block_log2), vectoradd_buffer(args, iteration, vector),
+		vectoradd_event(args, iteration, vector), 0);
 
 	if (status != WEIR_OK) /* relaxed: any one of them will do */
 		weir_store_u64_relaxed_dev(weir_at(args->failure, weir_shared_u64, 0), status);
+}
+
+/* The first lanes of the wave wait for a, b, and the tile of c of two iterations ago, a lane each if there
+ * are three. */
+WEIR_FN void vectoradd_await(WEIR_GLOBAL struct vectoradd_tiled_args *args, u64 iteration, u64 tile)
+{
+	u32 last = iteration > 1 ? (u32)VECTORADD_C : (u32)VECTORADD_B;
+
+	for (u32 vector = weir_lane(); vector <= last; vector += weir_lanes())
+		vectoradd_finish(args, iteration, vector == VECTORADD_C ? tile - 2 * (u64)args->waves : tile,
+				 vector);
 }
 
 /* The first lanes of the wave ask for a and b, a lane each if there are two. */
@@ -75,11 +99,8 @@ WEIR_KERNEL(vectoradd_tiled, struct vectoradd_tiled_args)
 	vectoradd_fetch(args, 0, weir_wave());
 	for (u64 tile = weir_wave(); tile < tiles; tile += args->waves, iteration++) {
 		weir_wave_sync(wave); /* the events are set, before any lane waits for them */
-		vectoradd_finish(args, iteration, VECTORADD_A);
-		vectoradd_finish(args, iteration, VECTORADD_B);
-		if (iteration > 1)
-			vectoradd_finish(args, iteration, VECTORADD_C); /* two turns ago */
-		weir_wave_sync(wave);
+		vectoradd_await(args, iteration, tile);
+		weir_wave_sync(wave); /* what those lanes saw arrive is there for all */
 		if (tile + args->waves < tiles)
 			vectoradd_fetch(args, iteration + 1, tile + args->waves);
 		vectoradd_tile(args, iteration);
@@ -88,8 +109,8 @@ WEIR_KERNEL(vectoradd_tiled, struct vectoradd_tiled_args)
 			vectoradd_start(args, iteration, tile, VECTORADD_C);
 	}
 	weir_wave_sync(wave);
-	for (u64 last = iteration > 1 ? iteration - 2 : 0; last < iteration; last++)
-		vectoradd_finish(args, last, VECTORADD_C);
+	for (u64 last = iteration > 1 ? iteration - 2 : 0; weir_lane() == 0 && last < iteration; last++)
+		vectoradd_finish(args, last, weir_wave() + last * args->waves, VECTORADD_C);
 }
 
 WEIR_KERNEL(vectoradd_plain, struct vectoradd_plain_args)

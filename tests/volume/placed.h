@@ -5,7 +5,7 @@
 #ifndef WEIR_TESTS_PLACED_H
 #define WEIR_TESTS_PLACED_H
 
-#include <weir/disk.h>
+#include <weir/array.h>
 
 /**
  * struct test_placed_args - lanes write or read each block of a storage once
@@ -30,6 +30,12 @@ struct test_placed_args {
 	u32 opcode;
 	u32 leaves;
 	u32 reserved;
+};
+
+/** struct test_placed_cached_args - lanes get the first word of each block by @array; the rest as above */
+struct test_placed_cached_args {
+	struct test_placed_args of;
+	struct weir_array array;
 };
 
 #endif

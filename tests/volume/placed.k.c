@@ -62,3 +62,15 @@ WEIR_KERNEL(test_placed, struct test_placed_args)
 			count(args, WRONG, walk(args, buffer, at));
 	}
 }
+
+WEIR_KERNEL(test_placed_cached, struct test_placed_cached_args)
+{
+	u64 words = words_of_block(&args->of);
+
+	for (u64 at = weir_thread(); at < args->of.count; at += weir_threads()) {
+		u64 word = weir_array_get_u64(&args->array, at * words);
+
+		count(&args->of, GOOD, 1);
+		count(&args->of, WRONG, word != word_of(&args->of, at, 0));
+	}
+}

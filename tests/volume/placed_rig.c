@@ -132,19 +132,23 @@ void rig_end(struct fixture *fixture)
 	rig_must(weir_context_close(fixture->context));
 }
 
-void rig_launch(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t generation)
+static void launch(struct fixture *fixture, const char *kernel, void *args, size_t bytes)
 {
 	memset(fixture->results, 0, sizeof(fixture->results));
 	rig_must(weir_copy_to_device(fixture->context, fixture->args.results, fixture->results,
 				     sizeof(fixture->results)));
-	fixture->args.opcode = opcode;
-	fixture->args.blocks = blocks;
-	fixture->args.generation = generation;
-	rig_must(weir_launch(fixture->context, "test_placed", 1, LANES, &fixture->args,
-			     sizeof(fixture->args)));
+	rig_must(weir_launch(fixture->context, kernel, 1, LANES, args, bytes));
 	rig_must(weir_sync(fixture->context));
 	rig_must(weir_copy_from_device(fixture->context, fixture->results, fixture->args.results,
 				       sizeof(fixture->results)));
+}
+
+void rig_launch(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t generation)
+{
+	fixture->args.opcode = opcode;
+	fixture->args.blocks = blocks;
+	fixture->args.generation = generation;
+	launch(fixture, "test_placed", &fixture->args, sizeof(fixture->args));
 }
 
 /* Every block once, by commands of @blocks: all end well, and nothing is wrong. */
@@ -153,6 +157,22 @@ void rig_run(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t
 	rig_launch(fixture, opcode, blocks, generation);
 	assert_int_equal(fixture->results[0], BLOCKS / blocks);
 	assert_int_equal(fixture->results[1], 0);
+	assert_int_equal(fixture->results[2], 0);
+}
+
+void rig_get(struct fixture *fixture, uint64_t generation)
+{
+	struct test_placed_cached_args args = { .of = fixture->args };
+	struct weir_cache *cache;
+
+	rig_must(weir_cache_create(fixture->context, WEIR_OPTIONS(cache, .lines = 64, .line_bytes = 4096),
+				   &cache));
+	rig_must(weir_array_open(cache, &fixture->volume, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				 &args.array));
+	args.of.generation = generation;
+	launch(fixture, "test_placed_cached", &args, sizeof(args));
+	rig_must(weir_cache_destroy(cache));
+	assert_int_equal(fixture->results[0], BLOCKS);
 	assert_int_equal(fixture->results[2], 0);
 }
 

@@ -58,6 +58,8 @@ void rig_give_lease(struct fixture *fixture, unsigned engine, uint32_t epoch);
 void rig_launch(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t generation);
 /** rig_run() - the same of all blocks: all end well, and nothing is wrong */
 void rig_run(struct fixture *fixture, uint32_t opcode, uint32_t blocks, uint64_t generation);
+/** rig_get() - the first word of each block, through a cache: none is an error, or wrong */
+void rig_get(struct fixture *fixture, uint64_t generation);
 /** rig_commands_to() - commands that engine @engine has had */
 uint64_t rig_commands_to(struct fixture *fixture, unsigned engine);
 /** rig_commands_forwarded() - those that lanes left to the volume's controller */

@@ -243,6 +243,27 @@ static void test_retired_map(void **state)
 	rig_end(&fixture);
 }
 
+/* Engines that read nothing: what a cache fetches it has from the host, at the second try. */
+static void test_cached_reads_of_failing_engines(void **state)
+{
+	(void)state;
+	EACH_WIDTH(width)
+	{
+		struct fixture fixture = fixture_of();
+
+		for (unsigned i = 0; i < ENGINES; i++)
+			fixture.engines[i] = "virt:16M?block=4096&engine=on&retries=0&fault=status:code="
+					     "0x281:op=read";
+		rig_begin(&fixture, *width, 2, 64);
+		weir_lanes_no_map(fixture.lanes);
+		rig_run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+		rig_must(weir_lanes_map(fixture.lanes, EPOCH, fixture.table));
+		rig_get(&fixture, 1);
+		assert_int_equal(rig_commands_forwarded(&fixture), 2 * BLOCKS);
+		rig_end(&fixture);
+	}
+}
+
 /* One of two replicas refuses a write: the host carries it out, and knows that replicas may differ. */
 static void test_half_failed(void **state)
 {
@@ -381,6 +402,7 @@ int main(void)
 		cmocka_unit_test(test_stale_map),
 		cmocka_unit_test(test_no_map),
 		cmocka_unit_test(test_retired_map),
+		cmocka_unit_test(test_cached_reads_of_failing_engines),
 		cmocka_unit_test(test_half_failed),
 		cmocka_unit_test(test_left_writes),
 		cmocka_unit_test(test_failed_close),

@@ -194,7 +194,7 @@ WEIR_FN void weir_line_retake(WEIR_GLOBAL struct weir_lines *lines, WEIR_GLOBAL 
  * @deadline: the same
  *
  * Lanes that wait for the line go on waiting as long as the status is worth another try, is not marked as
- * taken, and the line is pinned.
+ * taken, and the line is pinned. The status stays: by it core/volume/place.h knows a second try.
  *
  * Return: as weir_retry(): 0: no, and the status is marked; if weir_retry_now(), the line is BUSY again,
  * and the lane must submit its command, or retract it.
