@@ -20,11 +20,12 @@ static struct weir_chap_secret host_secret, controller_secret;
 static char host_path[] = "/tmp/weir_target_host_XXXXXX",
 	    controller_path[] = "/tmp/weir_target_controller_XXXXXX";
 
-static int begin(void **state)
+/* A target with one subsystem, for one host; files of secrets, each one or NULL. */
+static int create(const char *of_host, const char *of_controller, struct weir_target **target)
 {
 	static const struct weir_target_namespace_options space = { .uri = "virt:1M?block=512" };
 	static const char *const hosts[] = { HOST_NAME };
-	const char *secrets[] = { host_path }, *controller_secrets[] = { controller_path };
+	const char *secrets[] = { of_host }, *controller_secrets[] = { of_controller };
 	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
 								 .namespaces = &space,
 								 .namespace_count = 1,
@@ -35,11 +36,17 @@ static int begin(void **state)
 	struct weir_target_options options = {
 		.size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = 1
 	};
+
+	return weir_target_create(&options, target);
+}
+
+static int begin(void **state)
+{
 	struct weir_target *target;
 
 	chap_make_secret(host_path, &host_secret);
 	chap_make_secret(controller_path, &controller_secret);
-	assert_int_equal(weir_target_create(&options, &target), 0);
+	assert_int_equal(create(host_path, controller_path, &target), 0);
 	assert_int_equal(weir_target_start(target), 0);
 	unlink(host_path);
 	unlink(controller_path);
@@ -146,26 +153,13 @@ static void test_a_wrong_proof(void **state)
 /* A subsystem that would prove itself to a host that proves nothing, as if it had been asked to. */
 static void test_a_secret_of_the_subsystem_alone(void **state)
 {
-	static const struct weir_target_namespace_options space = { .uri = "virt:1M?block=512" };
-	static const char *const hosts[] = { HOST_NAME };
 	char path[] = "/tmp/weir_target_alone_XXXXXX";
-	const char *secrets[] = { NULL }, *controller_secrets[] = { path };
-	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
-								 .namespaces = &space,
-								 .namespace_count = 1,
-								 .hosts = hosts,
-								 .host_count = 1,
-								 .secrets = secrets,
-								 .controller_secrets = controller_secrets };
-	struct weir_target_options options = {
-		.size = sizeof(options), .subsystems = &subsystem, .subsystem_count = 1, .threads = 1
-	};
 	struct weir_chap_secret secret;
 	struct weir_target *target = NULL;
 
 	(void)state;
 	chap_make_secret(path, &secret);
-	assert_int_equal(weir_target_create(&options, &target), -EINVAL);
+	assert_int_equal(create(NULL, path, &target), -EINVAL);
 	assert_non_null(strstr(weir_last_error(), "without one of the host's"));
 	assert_null(target);
 	unlink(path);
