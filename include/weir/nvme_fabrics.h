@@ -360,6 +360,7 @@ enum {
 enum {
 	NVME_ID_CTRL_CMIC = 76,
 	NVME_ID_CTRL_CNTLID = 78,
+	NVME_ID_CTRL_RTD3E = 88, /* RTD3 Entry Latency, in us: what a shutdown takes as a rule */
 	NVME_ID_CTRL_CNTRLTYPE = 111,
 	NVME_ID_CTRL_KAS = 320, /* Keep Alive granularity, in 100 ms; 0: no Keep Alive */
 	NVME_ID_CTRL_ANATT = 342,

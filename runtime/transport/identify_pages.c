@@ -57,6 +57,7 @@ enum {
 	OAES_NAMESPACES = 1 << 8,
 	OAES_ANA = 1 << 11,
 	KAS_100_MS = 10,
+	RTD3E_US = 30000000,    /* files are flushed */
 	VWC_NO_BROADCAST = 0x5, /* a volatile write cache; Flush is for one namespace */
 	SGLS_SUPPORTED_WITH_OFFSETS = 1 << 0 | 1 << 20,
 	TYPE_DISCOVERY = 2,
@@ -88,6 +89,7 @@ void weir_page_fabrics(const struct weir_page_fabrics *fabrics, void *page)
 	id->cntlid = htole16(fabrics->cntlid);
 	id->ctratt = htole32(CTRATT_HOST_ID_128 | CTRATT_TRAFFIC_KEEPS_ALIVE);
 	id->kas = htole16(KAS_100_MS);
+	id->rtd3e = htole32(RTD3E_US);
 	id->maxcmd = htole16(fabrics->queue_entries);
 	id->sgls = htole32(SGLS_SUPPORTED_WITH_OFFSETS);
 	id->msdbd = 1;

@@ -184,6 +184,10 @@ static void identifies_itself(void **state)
 	assert_string_equal((char *)admin.data + NVME_ID_CTRL_SUBNQN, HOST_SUBSYSTEM);
 	assert_int_equal(admin.data[NVME_ID_CTRL_CNTRLTYPE], NVME_CNTRLTYPE_IO);
 	assert_int_not_equal(admin.data[NVME_ID_CTRL_KAS], 0);
+	/* hosts wait for a shutdown that flushes a slow file, and not five seconds alone */
+	assert_int_equal(admin.data[NVME_ID_CTRL_RTD3E] | admin.data[NVME_ID_CTRL_RTD3E + 1] << 8 |
+				 admin.data[NVME_ID_CTRL_RTD3E + 2] << 16,
+			 30000000 & 0xffffff);
 	sqe = host_command(&admin, NVME_ADMIN_IDENTIFY, 0);
 	sqe.cdw10 = NVME_CNS_ACTIVE_NAMESPACES;
 	assert_int_equal(host_take(&admin, sqe, 4096), 0);

@@ -137,10 +137,13 @@ static void enable(struct nvmf *nvmf, u32 cc)
 
 static void shut_down(struct nvmf *nvmf, u32 cc, u32 csts)
 {
-	if (nvmf_shutdown(nvmf, cc) == 0)
+	if (nvmf_shutdown(nvmf, cc) == 0) {
 		publish(nvmf, (csts & ~NVME_CSTS_SHUTDOWN_MASK) | NVME_CSTS_SHUTDOWN_DONE);
-	else
-		publish(nvmf, csts | NVME_CSTS_FATAL);
+		return;
+	}
+	if (nvmf->associated && !nvmf_stopping(nvmf))
+		weir_report("%s", weir_last_error());
+	publish(nvmf, csts | NVME_CSTS_FATAL);
 }
 
 /* See whether the host asks for something by its registers. */
