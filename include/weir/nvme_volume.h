@@ -49,10 +49,13 @@ enum {
  * sent before another one became active changes nothing if it arrives after that one's first command. An
  * equal or a higher epoch is accepted: the engine may have been away. An engine that has had no map and no
  * FENCE accepts any.
+ *
+ * An ADD or a MAP that ends with NVME_STATUS_COMMAND_INTERRUPTED has changed nothing, and is to be sent
+ * again: blocks that must be gone before it are being dropped, some with each such command.
  */
 enum {
 	NVME_ADMIN_VOLUME_ADD = 0xc1,    /* struct nvme_volume to the engine; one that exists is changed */
-	NVME_ADMIN_VOLUME_DELETE = 0xc4, /* no data; its blocks are freed */
+	NVME_ADMIN_VOLUME_DELETE = 0xc4, /* no data; its blocks are freed, if later */
 	NVME_ADMIN_VOLUME_CHMOD = 0xc5,  /* struct nvme_volume_permission to the engine */
 	NVME_ADMIN_VOLUME_LEASE = 0xc8,  /* no data; cdw11: lease epoch, cdw12: client that has it, or 0 */
 	NVME_ADMIN_VOLUME_MAP = 0xc9,    /* struct nvme_volume_map to the engine */

@@ -41,6 +41,7 @@ static u32 volume_delete(struct weir_engine *engine, const struct nvme_sqe *sqe,
 	if (!engine_volume_find(engine, vid))
 		return refuse(NVME_STATUS_VOLUME_UNKNOWN);
 	engine_volume_delete(engine, vid);
+	engine_sweep_volume(engine, vid);
 	engine_record(engine, ENGINE_RECORD_DELETE, vid, NULL, 0);
 	return NVME_STATUS_SUCCESS;
 }
@@ -159,11 +160,13 @@ static u32 volume_status(struct weir_engine *engine, const struct nvme_sqe *sqe,
 	return NVME_STATUS_SUCCESS;
 }
 
-static void list_add(struct listing *listing, const struct engine_header *header, bool trimmed)
+static void list_add(const struct weir_engine *engine, struct listing *listing,
+		     const struct engine_header *header, bool trimmed)
 {
 	struct nvme_volume_list *list = listing->list;
 
-	if (header->state == ENGINE_VALID && header->vid == listing->vid && header->version >= listing->least)
+	if (header->state == ENGINE_VALID && header->vid == listing->vid &&
+	    header->version >= listing->least && !engine_is_gone(engine, header))
 		list->entries[list->count++] =
 			(struct nvme_volume_entry){ header->vba | (u64)trimmed << 32, header->version };
 }
@@ -196,7 +199,7 @@ static u32 list_erase(const struct weir_engine *engine, struct listing *listing,
 	for (; at < engine->shape.erase_blocks && !list_full(listing); at++, listing->steps--) {
 		if (headers[at].state == ENGINE_BUSY)
 			break;
-		list_add(listing, &headers[at], false);
+		list_add(engine, listing, &headers[at], false);
 	}
 	return at;
 }
@@ -225,7 +228,7 @@ static u64 list_tombstones(const struct weir_engine *engine, struct listing *lis
 
 		listing->steps--;
 		if (chunk)
-			list_add(listing, &chunk[at & (ENGINE_CHUNK - 1)], true);
+			list_add(engine, listing, &chunk[at & (ENGINE_CHUNK - 1)], true);
 		at = chunk ? at + 1 : (at | (ENGINE_CHUNK - 1)) + 1;
 	}
 	return at < engine->shape.tombstones ? LIST_TOMBSTONES | at : LIST_END;
@@ -238,7 +241,8 @@ static void list_range(const struct weir_engine *engine, struct listing *listing
 		u32 index = engine_table_find(engine, listing->vid, vba + i);
 
 		if (index != ENGINE_NONE)
-			list_add(listing, engine_header(engine, index), engine_is_tombstone(engine, index));
+			list_add(engine, listing, engine_header(engine, index),
+				 engine_is_tombstone(engine, index));
 	}
 }
 

@@ -22,20 +22,25 @@ static enum version compare(const struct weir_engine *engine, u32 at, u64 versio
 	return version == is ? VERSION_EQUAL : VERSION_OLD;
 }
 
+static bool is_managers(const struct weir_io *io)
+{
+	return (u32)io->epochs == ~(u32)0;
+}
+
 /* A client's versions are those of its lease: one of a later lease would win over what its writer writes. The
  * manager copies what any lease has written. */
 static bool is_of_lease(const struct weir_io *io, u32 blocks)
 {
 	u32 lease = (u32)io->epochs;
 
-	return lease == ~(u32)0 || (io->version >> NVME_VOLUME_VERSION_EPOCH == lease &&
-				    (io->version + blocks - 1) >> NVME_VOLUME_VERSION_EPOCH == lease);
+	return is_managers(io) || (io->version >> NVME_VOLUME_VERSION_EPOCH == lease &&
+				   (io->version + blocks - 1) >> NVME_VOLUME_VERSION_EPOCH == lease);
 }
 
 /* Which blocks are new: @wanted, and @request's fresh of them are in the table for the first time. */
 static u32 sort_out(struct engine_request *request, u32 *wanted)
 {
-	const struct weir_engine *engine = request->engine;
+	struct weir_engine *engine = request->engine;
 	const struct weir_io *io = request->given;
 	u32 vid = request_vid(io), vba = request_vba(io);
 
@@ -43,7 +48,7 @@ static u32 sort_out(struct engine_request *request, u32 *wanted)
 	if (!is_of_lease(io, request->blocks))
 		return NVME_STATUS_INVALID_FIELD | NVME_STATUS_DNR;
 	for (u32 i = 0; i < request->blocks; i++) {
-		u32 at = engine_table_find(engine, vid, vba + i);
+		u32 at = engine_find(engine, vid, vba + i);
 		enum version version = compare(engine, at, io->version + i);
 
 		if (version == VERSION_OLD)
@@ -63,7 +68,7 @@ static u32 put(struct engine_request *request, u32 i, u32 index)
 	const struct weir_io *io = request->given;
 	struct engine_header *header = engine_header(engine, index);
 	u32 vid = request_vid(io), vba = request_vba(io) + i;
-	u32 at = engine_table_find(engine, vid, vba);
+	u32 at = engine_find(engine, vid, vba);
 	enum version version = compare(engine, at, io->version + i);
 	bool repairs = at != ENGINE_NONE && engine_header(engine, at)->version == io->version + i;
 
@@ -82,6 +87,7 @@ static u32 put(struct engine_request *request, u32 i, u32 index)
 		return NVME_STATUS_CAPACITY_EXCEEDED;
 	}
 	engine->status.repaired += repairs;
+	engine->strays |= is_managers(io);
 	engine_record_block(engine, index);
 	return NVME_STATUS_SUCCESS;
 }
@@ -139,14 +145,14 @@ static bool give_up(struct weir_engine *engine, u32 wanted, u32 *status)
 	return never;
 }
 
-/* Blocks to write to; false: not now. */
+/* Blocks to write to; false: not now, nor while what is gone still takes up room. */
 static bool take(struct engine_request *request, u32 wanted, u32 *status)
 {
 	struct weir_engine *engine = request->engine;
 
 	if (engine->status.used + engine->coming + request->fresh > engine->shape.user_blocks) {
 		*status = NVME_STATUS_CAPACITY_EXCEEDED;
-		return true;
+		return !engine->sweep.left;
 	}
 	if (!engine_can_take(engine, wanted))
 		return give_up(engine, wanted, status);
@@ -219,6 +225,7 @@ bool engine_submit_zero(struct weir_engine *engine, struct weir_io *io)
 	struct engine_request *request = engine_request_create(engine, io);
 	u32 wanted;
 	u64 commit = 0;
+	bool later;
 
 	if (!request)
 		return engine_request_refuse(io, NVME_STATUS_INTERNAL_ERROR);
@@ -226,9 +233,14 @@ bool engine_submit_zero(struct weir_engine *engine, struct weir_io *io)
 	request->status = (u16)sort_out(request, &wanted);
 	if (!request->status)
 		request->status = (u16)bury(request);
+	/* room is being made: what has a tombstone by now gets no other one then */
+	later = request->status == NVME_STATUS_CAPACITY_EXCEEDED && engine->sweep.left;
 	if (!request->status && io->force_unit_access)
 		commit = engine_want_commit(engine);
 	engine_unlock(engine);
-	engine_request_end_after(request, commit);
-	return true;
+	if (later)
+		free(request);
+	else
+		engine_request_end_after(request, commit);
+	return !later;
 }

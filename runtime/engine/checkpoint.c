@@ -2,7 +2,7 @@
 /*
  * engine/checkpoint.c: all that an engine knows, on its medium.
  *
- * Owns: the two checkpoints, which are written in turn, and are there once their head page is. The head is
+ * Owns: the two checkpoints, which are written in lap, and are there once their head page is. The head is
  * written when everything that the checkpoint leads to is durable. While one is written no page of the
  * journal is, and so no block becomes free.
  *
@@ -21,7 +21,7 @@ enum {
 	TOMBSTONES = 256,
 	RESERVE = 16,
 	PER_PAGE = 126,
-	MOST_MOVED = 127,
+	MOST_MOVED = 63,
 };
 
 /* Records of 32 bytes for each block and tombstone, as there once were: slots and headers take no more. */
@@ -262,7 +262,8 @@ static bool copy_tombstone(const struct weir_engine *engine, struct copy *copy, 
 	if (copy->tombstone_count == copy->tombstone_room && !more_tombstones(copy))
 		return false;
 	noted = &copy->tombstones[copy->tombstone_count++];
-	*noted = (struct engine_noted){ *engine_header(engine, index), index };
+	*noted = engine_noted_of(engine, index);
+	noted->index = index;
 	noted->is.state = engine_shard_is_second(&copy->is, at, &noted->is);
 	engine_shard_clear(&copy->is, at);
 	return true;
@@ -400,6 +401,7 @@ static void add_header(struct writer *writer, u32 index)
 		return;
 	}
 	header.moved = header.moved == writer->engine->moved;
+	header.lap = 0;
 	if (!can_grow(writer, sizeof(header)))
 		begin_record(writer, ENGINE_RECORD_HEADERS, index, sizeof(header));
 	grow(writer, &header, sizeof(header));

@@ -156,6 +156,19 @@ static void settle_moved(struct weir_engine *engine, u32 index)
 	header->state = leads ? ENGINE_VALID : ENGINE_DEAD;
 }
 
+/* Of a volume that there was not any more, and that comes to be anew in the journal perhaps. */
+static void forget_deleted(struct weir_engine *engine, u32 index)
+{
+	struct engine_header *header = &engine->headers[index];
+
+	if (engine_volume_find(engine, header->vid))
+		return;
+	header->state = ENGINE_DEAD;
+	engine_lock(engine);
+	engine_table_remove(engine, index);
+	engine_unlock(engine);
+}
+
 static void count_erase(void *argument, u32 at, const struct engine_hand *hand)
 {
 	struct weir_engine *engine = argument;
@@ -165,6 +178,8 @@ static void count_erase(void *argument, u32 at, const struct engine_hand *hand)
 	for (u32 i = first; i < first + engine->shape.erase_blocks; i++) {
 		if (engine->headers[i].state == ENGINE_BUSY)
 			settle_moved(engine, i);
+		if (engine->headers[i].state == ENGINE_VALID)
+			forget_deleted(engine, i);
 		valid += engine->headers[i].state == ENGINE_VALID;
 	}
 	engine->erases[at].valid = valid;

@@ -108,7 +108,7 @@ static bool pick(struct weir_engine *engine, struct moving *moving, u32 first, u
 	for (u32 i = 0; i < blocks; i++) {
 		u32 to;
 
-		if (engine->headers[first + i].state != ENGINE_VALID)
+		if (!engine_is_here(engine, first + i))
 			continue;
 		to = engine_take(engine, true);
 		if (to == ENGINE_NONE)
@@ -143,7 +143,7 @@ static void install(struct weir_engine *engine, const struct moving *moving, u32
 		const struct engine_header *from = &engine->headers[moving->from[i]];
 		struct engine_header *to = &engine->headers[moving->to[i]];
 
-		if (status || from->state != ENGINE_VALID) {
+		if (!engine_is_here(engine, moving->from[i]) || status) {
 			engine_give_back(engine, moving->to[i]);
 			continue;
 		}
@@ -205,7 +205,7 @@ static void empty(struct weir_engine *engine, u32 victim)
 
 bool engine_is_out_of_space(const struct weir_engine *engine)
 {
-	if (!engine->blocked || engine->leaving)
+	if (!engine->blocked || engine->leaving || engine->sweep.left)
 		return false;
 	for (u32 i = 0; i < engine->shape.erase_count; i++)
 		if (engine->erases[i].busy)

@@ -2,7 +2,7 @@
 /*
  * engine/engine.c: an engine as a whole: its making, its end, and its own thread.
  *
- * Owns: the order of what goes on in the background: commits of the journal, then garbage.
+ * Owns: the order of what goes on in the background: commits of the journal, garbage, blocks that are gone.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,13 +26,13 @@ void engine_want_space(struct weir_engine *engine)
 
 unsigned weir_engine_step(struct weir_engine *engine)
 {
-	return engine_commit(engine) + engine_collect(engine);
+	return engine_commit(engine) + engine_collect(engine) + engine_sweep(engine);
 }
 
 static bool is_idle(const struct weir_engine *engine)
 {
-	return engine->failed ||
-	       (engine->wanted <= engine->begun && (!engine->want_space || engine->blocked));
+	return engine->failed || (engine->wanted <= engine->begun && !engine->sweep.left &&
+				  (!engine->want_space || engine->blocked));
 }
 
 static void *run(void *argument)
@@ -41,12 +41,16 @@ static void *run(void *argument)
 
 	engine_lock(engine);
 	while (!engine->stop) {
+		bool sweeps = engine->sweep.left;
+
 		if (is_idle(engine)) {
 			pthread_cond_wait(&engine->changed, &engine->lock);
 			continue;
 		}
 		engine_unlock(engine);
 		weir_engine_step(engine);
+		if (sweeps)
+			engine_pause(); /* else it has the lock again before somebody who waits for it */
 		engine_lock(engine);
 	}
 	engine_unlock(engine);

@@ -62,7 +62,10 @@ void engine_record(struct weir_engine *engine, enum engine_record_kind kind, u32
 
 struct engine_noted engine_noted_of(const struct weir_engine *engine, u32 index)
 {
-	return (struct engine_noted){ .is = *engine_header(engine, index) };
+	struct engine_noted noted = { .is = *engine_header(engine, index) };
+
+	noted.is.lap = 0;
+	return noted;
 }
 
 void engine_record_block(struct weir_engine *engine, u32 index)

@@ -256,7 +256,7 @@ static int restore(struct weir_engine *engine)
 	if (!error)
 		error = check_end(engine, &ring);
 	if (!error)
-		error = engine_map_restore(engine);
+		error = engine_sweep_loaded(engine);
 	if (error)
 		return error;
 	settle(engine);

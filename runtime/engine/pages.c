@@ -123,8 +123,11 @@ static bool apply_tombstones(struct weir_engine *engine, u32 number, const void 
 	if (!engine_shard_resize(engine, number, shard->buckets))
 		return false;
 	for (u32 i = 0; i < count; i++) {
-		u32 index = restore_tombstone(engine, &noted[i]);
+		u32 index;
 
+		if (!engine_volume_find(engine, noted[i].is.vid))
+			continue; /* it was being dropped */
+		index = restore_tombstone(engine, &noted[i]);
 		if (index == ENGINE_NONE || !engine_shard_add(engine, number, index, noted[i].is.state))
 			return false;
 	}
@@ -200,7 +203,7 @@ static bool apply_map(struct weir_engine *engine, u32 half, const void *data)
 	memcpy((u8 *)&engine->loading + half * sizeof(engine->map) / 2, data, sizeof(engine->map) / 2);
 	if (!half)
 		return true;
-	if (engine_map_leave(engine, &engine->loading) != 0)
+	if (engine_map_passes(engine, &engine->loading) != 0)
 		return false;
 	free(engine->placement); /* of the map before */
 	engine->placement = NULL;
@@ -236,7 +239,7 @@ static bool apply(struct weir_engine *engine, const struct engine_record *record
 	case ENGINE_RECORD_VOLUME: return apply_volume(engine, data);
 	case ENGINE_RECORD_DELETE:
 		engine_volume_delete(engine, record->index);
-		engine_drop_volume(engine, record->index); /* it may not have been there */
+		engine_drop_volume(engine, record->index);
 		return true;
 	case ENGINE_RECORD_PERMISSION: return apply_permission(engine, data);
 	case ENGINE_RECORD_MAP: return apply_map(engine, record->index, data);
@@ -296,7 +299,7 @@ static void waited_done(struct weir_io *io)
 	((struct waited *)io)->ended = true;
 }
 
-static void pause_briefly(void)
+void engine_pause(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = POLL_NS }, NULL);
 }
@@ -316,10 +319,10 @@ u32 engine_ask(struct weir_engine *engine, const struct engine_ask *ask)
 
 	while (!behind->ops->submit(behind, &waited.io))
 		if (!behind->ops->poll(behind, ask->thread))
-			pause_briefly();
+			engine_pause();
 	while (!waited.ended)
 		if (!behind->ops->poll(behind, ask->thread))
-			pause_briefly();
+			engine_pause();
 	return waited.io.status;
 }
 

@@ -38,6 +38,7 @@ enum engine_state {
  * @damaged: it was read, and is not what was written: a write of the same version is not superfluous
  * @moved: as engine.moved says, if the table came to lead here, or left it, while a checkpoint was written;
  * on the medium 1 if so
+ * @lap: that of engine.sweep, if the sweep has passed it, or it came afterwards; not on the medium
  *
  * There is one for each block of the medium: 20 bytes, without the 4 that a version would be aligned by.
  */
@@ -47,7 +48,7 @@ struct engine_header {
 	u32 crc;
 	u16 vid;
 	u8 state;
-	u8 damaged : 1, moved : 7;
+	u8 damaged : 1, moved : 6, lap : 1;
 } __attribute__((packed, aligned(4)));
 
 WEIR_ASSERT_SIZE(struct engine_header, 20);
@@ -161,6 +162,20 @@ struct engine_arbiter {
 	struct engine_request *stalled;
 };
 
+/**
+ * struct engine_sweep - blocks that are gone are being dropped (sweep.c)
+ * @deleted: bit for each number of a volume whose blocks may be here, though it was deleted
+ * @at: the header that is looked at next; @left: how many are left to look at; 0: nothing is to be dropped
+ * @misplaced: blocks that the map places elsewhere are gone, but for those of this @lap, which came later
+ */
+struct engine_sweep {
+	u8 deleted[NVME_VOLUME_MOST / 8 + 1];
+	u32 at;
+	u32 left;
+	bool misplaced;
+	u8 lap;
+};
+
 /** struct engine_thread - what a controller thread has under way; its own */
 struct engine_thread {
 	struct engine_arbiter arbiter;
@@ -181,6 +196,7 @@ struct engine_thread {
  * @tombstone_next: where the look for a free one begins
  * @records: of the journal, not written yet: @record_bytes
  * @wanted: commits that somebody waits for; @begun: of these; @committed: that are durable
+ * @strays: blocks may be here that the map places elsewhere, and that the sweep passes over
  * @failed: the medium behind failed a write of the journal; nothing is changed any more
  */
 struct weir_engine {
@@ -216,6 +232,8 @@ struct weir_engine {
 	u32 tombstone_next;
 	struct engine_volume *volumes[NVME_VOLUME_MOST + 1];
 	struct nvme_volume_map map;
+	struct engine_sweep sweep;
+	bool strays;
 	u64 entries;  /* volumes and permissions */
 	bool has_map; /* since it was opened */
 	u32 *placement;
@@ -304,6 +322,11 @@ int engine_forget(struct weir_engine *engine);
 /** engine_want_space() - garbage is to be collected; under the lock */
 void engine_want_space(struct weir_engine *engine);
 
+/* pages.c */
+
+/** engine_pause() - let others have their turn */
+void engine_pause(void);
+
 /* table.c: under the lock */
 
 /** engine_table_create() - with room for @entries before it grows, that lead to headers 0 to @indices - 1;
@@ -358,30 +381,53 @@ u32 engine_take_tombstone(struct weir_engine *engine);
 bool engine_install(struct weir_engine *engine, u32 index);
 /** engine_drop() - the block whose header is @index is gone */
 void engine_drop(struct weir_engine *engine, u32 index);
-/** engine_drop_volume() - all of its blocks are */
+
+/* sweep.c: under the lock */
+
+/** engine_is_gone() - whether valid @header is of a block that is to be dropped */
+bool engine_is_gone(const struct weir_engine *engine, const struct engine_header *header);
+/** engine_is_here() - whether header @index is valid, and its block not to be dropped: that is done then */
+bool engine_is_here(struct weir_engine *engine, u32 index);
+/** engine_find() - the header of a block that is here, or ENGINE_NONE */
+u32 engine_find(struct weir_engine *engine, u32 vid, u32 vba);
+/** engine_sweep_volume() - volume @vid is no more: its blocks are gone */
+void engine_sweep_volume(struct weir_engine *engine, u32 vid);
+/** engine_sweep_map() - the map is another one: blocks that it places elsewhere are gone, if it is settled */
+void engine_sweep_map(struct weir_engine *engine);
+/** engine_may_add() - whether no block of a former volume @vid is left; false: after some more calls */
+bool engine_may_add(struct weir_engine *engine, u32 vid);
+/** engine_may_map() - whether no block is left that must not be here when @next takes the place of the map;
+ * false: after some more calls */
+bool engine_may_map(struct weir_engine *engine, const struct nvme_volume_map *next);
+/** engine_sweep() - drop some of what is gone; the worker's, not under the lock; 0: there was nothing */
+unsigned engine_sweep(struct weir_engine *engine);
+
+/* While the engine is loaded */
+
+/** engine_drop_volume() - all blocks of volume @vid are gone */
 void engine_drop_volume(struct weir_engine *engine, u32 vid);
+/** engine_map_passes() - drop what engine_may_map() would; 0 or a negative errno with a sentence */
+int engine_map_passes(struct weir_engine *engine, const struct nvme_volume_map *next);
+/** engine_sweep_loaded() - volumes and map are those of before: what was gone then is dropped; 0 or a
+ * negative errno with a sentence */
+int engine_sweep_loaded(struct weir_engine *engine);
 
 /* volumes.c: volumes, rights, the map; under the lock */
 
 struct engine_volume *engine_volume_find(const struct weir_engine *engine, u32 vid);
 /** engine_volume_weight() - 1 of a volume that is no more */
 u32 engine_volume_weight(const struct weir_engine *engine, u32 vid);
-/** engine_volume_set() - 0, or an NVMe status */
+/** engine_volume_set() - 0, or an NVMe status: COMMAND_INTERRUPTED: after some more calls */
 u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volume);
+/** engine_volume_delete() - its blocks are another matter (sweep.c) */
 void engine_volume_delete(struct weir_engine *engine, u32 vid);
 u32 engine_permission_set(struct weir_engine *engine, const struct nvme_volume_permission *permission);
 const struct nvme_volume_permission *engine_permission_find(const struct engine_volume *volume, u32 client);
 /** engine_permission_from() - of the first client whose number is at least @client; NULL: there is none */
 const struct nvme_volume_permission *engine_permission_from(const struct engine_volume *volume, u32 client);
 u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client);
+/** engine_map_set() - 0, or an NVMe status: COMMAND_INTERRUPTED: after some more calls */
 u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map);
-/** engine_map_leave() - before @next takes the place of the map: after a failure, copies that were made for a
- * map which has not come are not written any more, and would be read as the newest; 0 or a negative errno
- * with a sentence */
-int engine_map_leave(struct weir_engine *engine, const struct nvme_volume_map *next);
-/** engine_map_restore() - the map of before was read: blocks that it had dropped are dropped again; 0 or
- * -ENOMEM with a sentence */
-int engine_map_restore(struct weir_engine *engine);
 /** engine_fence() - admin commands of a lower epoch are a former daemon's */
 u32 engine_fence(const struct weir_engine *engine);
 void engine_volumes_release(struct weir_engine *engine);

@@ -236,7 +236,7 @@ static u32 find(struct engine_request *request)
 	    status = NVME_STATUS_SUCCESS;
 
 	for (u32 i = 0; i < request->blocks; i++) {
-		u32 index = engine_table_find(engine, vid, vba + i);
+		u32 index = engine_find(engine, vid, vba + i);
 
 		if (request->given->version &&
 		    (index == ENGINE_NONE ||

@@ -152,6 +152,7 @@ static void leave(struct weir_engine *engine, u32 index)
 static void enter(struct weir_engine *engine, u32 index)
 {
 	engine_header(engine, index)->state = ENGINE_VALID;
+	engine_header(engine, index)->lap = engine->sweep.lap;
 	if (engine_is_tombstone(engine, index)) {
 		engine->tombstone_count++;
 		return;
@@ -179,11 +180,4 @@ void engine_drop(struct weir_engine *engine, u32 index)
 {
 	leave(engine, index);
 	engine_table_remove(engine, index);
-}
-
-void engine_drop_volume(struct weir_engine *engine, u32 vid)
-{
-	for (u32 i = 0; i < engine_blocks(engine) + engine->shape.tombstones; i++)
-		if (engine_state(engine, i) == ENGINE_VALID && engine_header(engine, i)->vid == vid)
-			engine_drop(engine, i);
 }

@@ -79,11 +79,14 @@ u32 engine_volume_set(struct weir_engine *engine, const struct nvme_volume *volu
 		/* another stripe unit would have all blocks elsewhere */
 		if (at->is.unit_log2 != volume->unit_log2)
 			return refuse(NVME_STATUS_INVALID_FIELD);
+		engine->strays |= at->is.replicas != volume->replicas;
 		change(at, volume);
 		return NVME_STATUS_SUCCESS;
 	}
 	if (!has_room(engine))
 		return NVME_STATUS_CAPACITY_EXCEEDED;
+	if (!engine_may_add(engine, volume->vid))
+		return NVME_STATUS_COMMAND_INTERRUPTED;
 	at = calloc(1, sizeof(*at));
 	if (!at)
 		return NVME_STATUS_INTERNAL_ERROR;
@@ -102,7 +105,6 @@ void engine_volume_delete(struct weir_engine *engine, u32 vid)
 
 	if (!volume)
 		return;
-	engine_drop_volume(engine, vid);
 	engine->entries -= 1 + volume->permission_count;
 	free(volume->permissions);
 	free(volume);
@@ -206,108 +208,6 @@ u32 engine_lease_set(struct weir_engine *engine, u32 vid, u32 epoch, u32 client)
 	return NVME_STATUS_SUCCESS;
 }
 
-/* After a start the volume of a block may be no more: it was deleted, and the journal was cut off before it
- * says so. */
-static bool is_placed(const struct weir_engine *engine, const struct engine_header *header)
-{
-	const struct engine_volume *volume = engine_volume_find(engine, header->vid);
-	u32 group;
-
-	if (!volume)
-		return false;
-	group = weir_placement_group(header->vid, header->vba, volume->is.unit_log2);
-	for (u32 i = 0; i < volume->is.replicas; i++)
-		if ((engine->placement[group] >> (8 * i) & 0xff) == engine->map.self)
-			return true;
-	return false;
-}
-
-static bool is_in(const struct nvme_volume_map *map)
-{
-	return map->engines[map->self].state == NVME_VOLUME_ENGINE_IN;
-}
-
-static bool is_misplaced(const struct weir_engine *engine, u32 index)
-{
-	return engine_state(engine, index) == ENGINE_VALID &&
-	       !is_placed(engine, engine_header(engine, index));
-}
-
-static void drop_misplaced(struct weir_engine *engine)
-{
-	for (u32 i = 0; i < engine_blocks(engine) + engine->shape.tombstones; i++)
-		if (is_misplaced(engine, i))
-			engine_drop(engine, i);
-}
-
-/* Nothing is being copied any more: blocks that are placed elsewhere are there. Left here they would be read
- * as the newest when a later map places them here again. An engine that is out keeps what it has. */
-static void settle(struct weir_engine *engine)
-{
-	if (!engine->map.rebuilding && is_in(&engine->map))
-		drop_misplaced(engine);
-}
-
-static int build_placement(struct weir_engine *engine)
-{
-	engine->placement = malloc(WEIR_PLACEMENT_GROUPS * sizeof(*engine->placement));
-	if (!engine->placement)
-		return weir_fail(ENOMEM, "no memory for the map of an engine");
-	return weir_placement_build(&engine->map, engine->placement);
-}
-
-int engine_map_leave(struct weir_engine *engine, const struct nvme_volume_map *next)
-{
-	int error = 0;
-
-	if (!engine->map.count || engine->map.rebuilding == NVME_VOLUME_REBUILDING ||
-	    next->rebuilding != NVME_VOLUME_REBUILDING || !is_in(&engine->map))
-		return 0;
-	if (!engine->placement)
-		error = build_placement(engine);
-	if (!error)
-		drop_misplaced(engine);
-	return error;
-}
-
-static void drop_of_erase(void *argument, u32 at, const struct engine_hand *hand)
-{
-	struct weir_engine *engine = argument;
-	u32 first = at * engine->shape.erase_blocks;
-
-	(void)hand;
-	for (u32 i = first; i < first + engine->shape.erase_blocks; i++)
-		if (is_misplaced(engine, i)) {
-			engine_lock(engine);
-			engine_drop(engine, i);
-			engine_unlock(engine);
-		}
-}
-
-static void drop_of_tombstones(struct weir_engine *engine)
-{
-	u32 first = engine_blocks(engine);
-
-	for (u32 i = first; engine->tombstone_count && i < first + engine->shape.tombstones; i++)
-		if (is_misplaced(engine, i))
-			engine_drop(engine, i);
-}
-
-int engine_map_restore(struct weir_engine *engine)
-{
-	int error;
-
-	if (!engine->map.count)
-		return 0;
-	free(engine->placement);
-	error = build_placement(engine);
-	if (error || engine->map.rebuilding || !is_in(&engine->map))
-		return error;
-	engine_divide(engine, engine->shape.erase_count, drop_of_erase, engine);
-	drop_of_tombstones(engine);
-	return 0;
-}
-
 /* The table of @map, in memory of its own; of one with the same engines it is there. */
 static u32 renew_placement(struct weir_engine *engine, const struct nvme_volume_map *map)
 {
@@ -342,8 +242,8 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 		return refuse(NVME_STATUS_INVALID_FIELD);
 	if (map->epoch < engine_fence(engine))
 		return refuse(NVME_STATUS_VOLUME_STALE_MAP);
-	if (engine_map_leave(engine, map) != 0)
-		return NVME_STATUS_INTERNAL_ERROR;
+	if (!again && !engine_may_map(engine, map))
+		return NVME_STATUS_COMMAND_INTERRUPTED;
 	status = renew_placement(engine, map);
 	if (status)
 		return status;
@@ -356,7 +256,7 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 		engine->status.write_faults = 0;
 	}
 	if (!again) /* else copies for a map to come may have been made under it */
-		settle(engine);
+		engine_sweep_map(engine);
 	return NVME_STATUS_SUCCESS;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * recover_bench.c: how long an engine takes to begin where it ended, from its checkpoint.
+ * recover_bench.c: how long an engine takes to begin where it ended, from its checkpoint; and to delete all.
  *
  * The engine is full: each block that volumes can use is in its tables, at a place by chance. The data of
  * these blocks is not there: a sparse file has the tables alone, so that a small disk will do. Blocks are
@@ -35,8 +35,9 @@ static struct weir_engine *open_engine(const char *path, unsigned threads)
 				   &(struct weir_medium_file_options){
 					   .block_bytes = BLOCK, .threads = threads + 1, .depth = RING },
 				   &behind));
-	must(weir_engine_open(&(struct weir_engine_options){ .behind = behind, .threads = threads },
-			      &engine));
+	must(weir_engine_open(
+		&(struct weir_engine_options){ .behind = behind, .threads = threads, .own_thread = true },
+		&engine));
 	return engine;
 }
 
@@ -153,22 +154,52 @@ static struct weir_engine *open_timed(const char *path, unsigned threads, double
 	return engine;
 }
 
+/** struct deleting - seconds: until the command has ended, and all is dropped; the longest of a command to
+ * ask for the engine's state meanwhile */
+struct deleting {
+	double command, dropped, longest;
+};
+
+static struct deleting delete_timed(struct weir_engine *engine)
+{
+	struct nvme_volume_engine_status status;
+	struct deleting is = { .longest = 0 };
+	double start = seconds(), before;
+
+	send(engine, (struct nvme_sqe){ .cdw0 = NVME_ADMIN_VOLUME_DELETE, .cdw10 = VID, .cdw13 = MAP }, "",
+	     0);
+	is.command = seconds() - start;
+	do {
+		before = seconds();
+		weir_engine_status(engine, &status);
+		is.dropped = seconds() - start;
+		if (start + is.dropped - before > is.longest)
+			is.longest = start + is.dropped - before;
+	} while (status.used);
+	return is;
+}
+
 static void measure(const char *path, u64 gib, unsigned threads)
 {
 	struct weir_engine *engine = open_engine(path, threads);
 	struct engine_shape shape = engine->shape;
 	double written, recovered, with_journal;
+	struct deleting deleting;
 
 	prepare(engine, (u64)1 << 32);
 	fill(engine);
 	written = close_timed(engine);
 	close_engine(open_timed(path, threads, &recovered));
 	write_journal(path, &shape);
-	close_engine(open_timed(path, threads, &with_journal));
+	engine = open_timed(path, threads, &with_journal);
+	deleting = delete_timed(engine);
+	close_engine(engine);
 	printf("{\"gib\": %llu, \"blocks\": %u, \"journal_mib\": %u, \"checkpoint_written_s\": %.2f, "
-	       "\"recovered_s\": %.2f, \"with_whole_journal_s\": %.2f, \"ns_per_block\": %.1f}\n",
+	       "\"recovered_s\": %.2f, \"with_whole_journal_s\": %.2f, \"ns_per_block\": %.1f, "
+	       "\"delete_ms\": %.2f, \"dropped_s\": %.2f, \"longest_meanwhile_ms\": %.2f}\n",
 	       (unsigned long long)gib, shape.user_blocks, shape.journal_blocks / 256, written, recovered,
-	       with_journal, recovered * 1e9 / shape.user_blocks);
+	       with_journal, recovered * 1e9 / shape.user_blocks, deleting.command * 1e3, deleting.dropped,
+	       deleting.longest * 1e3);
 }
 
 /* recover-bench FILE GIB [THREADS] */

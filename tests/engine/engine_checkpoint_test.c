@@ -378,6 +378,7 @@ static void test_many_shards(void **state)
 	ops.close = never_closed;
 	medium->ops = &ops;
 	engine = open_large(medium, true);
+	assert_int_equal(direct_prepare(engine), 0);
 	assert_true(engine->table.shard_count > engine_checkpoint_parts(engine));
 	for (u32 i = 0; i < ENTERED; i++)
 		enter(engine, index_of(engine, i));

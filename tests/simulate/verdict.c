@@ -166,7 +166,7 @@ static u32 read_block(struct engine_node *node, u16 vid, u32 vba, u8 *data)
 
 static const struct engine_header *header_of(const struct engine_node *node, u16 vid, u32 vba)
 {
-	u32 index = engine_table_find(node->engine, vid, vba);
+	u32 index = engine_find(node->engine, vid, vba);
 
 	return index != ENGINE_NONE ? engine_header(node->engine, index) : NULL;
 }

@@ -167,13 +167,38 @@ static void test_a_spare_goes_when_an_engine_is_put_back(void **state)
 	check_all(&writer);
 }
 
+/* Whoever has much to drop before a volume or a map may come is asked again, and not taken for dead. */
+static void test_an_engine_that_drops_much_is_asked_again(void **state)
+{
+	(void)state;
+	start_daemon(4, 0, true);
+	array.engines[1].interrupts = 3;
+	make_volume();
+	assert_int_equal(array.engines[1].interrupts, 0);
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	write_all(1000);
+	array.engines[3].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++) {
+		array.engines[1].interrupts = 5;
+		volumed_heartbeat(d);
+	}
+	assert_int_equal(array.engines[1].interrupts, 0);
+	assert_int_equal(array.engines[1].map.epoch, d->epoch);
+	assert_true(d->engines[1].answers && d->engines[1].current);
+	settle();
+	check_all(&writer);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
-		CASE(test_a_spare_that_was_in_has_nothing),         CASE(test_a_spare_comes_in_at_once),
-		CASE(test_a_spare_in_the_domain_that_is_left),      CASE(test_a_spare_beside_single_replicas),
+		CASE(test_a_spare_that_was_in_has_nothing),
+		CASE(test_a_spare_comes_in_at_once),
+		CASE(test_a_spare_in_the_domain_that_is_left),
+		CASE(test_a_spare_beside_single_replicas),
 		CASE(test_a_spare_goes_when_an_engine_is_put_back),
+		CASE(test_an_engine_that_drops_much_is_asked_again),
 	};
 
 	return cmocka_run_group_tests_name("daemon_spare", tests, NULL, NULL);

@@ -250,6 +250,14 @@ static int io(struct stand_in *engine, const struct nvme_sqe *sqe, void *data)
 	}
 }
 
+static bool is_interrupted(struct stand_in *engine, u32 opcode)
+{
+	if (!engine->interrupts || (opcode != NVME_ADMIN_VOLUME_ADD && opcode != NVME_ADMIN_VOLUME_MAP))
+		return false;
+	engine->interrupts--;
+	return true;
+}
+
 static bool is_refused(struct stand_in *engine, u32 opcode)
 {
 	if (!engine->refuses_status || engine->refuses != opcode)
@@ -285,6 +293,8 @@ static int link_command(struct volume_engine_link *base, bool is_io, const struc
 	}
 	if (is_refused(engine, sqe->cdw0 & 0xff))
 		return engine->refuses_status;
+	if (is_interrupted(engine, sqe->cdw0 & 0xff))
+		return NVME_STATUS_COMMAND_INTERRUPTED;
 	return is_io ? io(engine, sqe, data) : admin(engine, sqe, data);
 }
 

@@ -46,6 +46,7 @@ struct stand_in_volume {
  * @arrived: writes that changed a block
  * @refuses_status: with it commands of opcode @refuses are refused, @refuses_later of them first being
  * carried out; 0: none are
+ * @interrupts: so many commands for a volume or a map it ends as interrupted
  * @lists_again: each page of its lists says that the next one is the same; @lists_later: so many do
  */
 struct stand_in {
@@ -63,6 +64,7 @@ struct stand_in {
 	u32 refuses;
 	unsigned refuses_later;
 	int refuses_status;
+	unsigned interrupts;
 	bool lists_again;
 	unsigned lists_later;
 	u32 last_vid;

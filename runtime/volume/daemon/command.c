@@ -22,8 +22,10 @@ static int admin(struct volume_engine_link *link, struct nvme_sqe sqe, void *obj
 
 	if (way == VOLUME_TO_ENGINE)
 		memcpy(page, object, bytes);
-	status = command(link, false, &sqe, way == VOLUME_NO_DATA ? NULL : page,
-			 way == VOLUME_NO_DATA ? 0 : sizeof(page), way, ms);
+	do { /* an engine that has much to drop first does a part with each command */
+		status = command(link, false, &sqe, way == VOLUME_NO_DATA ? NULL : page,
+				 way == VOLUME_NO_DATA ? 0 : sizeof(page), way, ms);
+	} while (status == NVME_STATUS_COMMAND_INTERRUPTED);
 	if (!status && way == VOLUME_FROM_ENGINE)
 		memcpy(object, page, bytes);
 	return status;
