@@ -175,8 +175,11 @@ bool engine_may_add(struct weir_engine *engine, u32 vid)
 	return !(engine->sweep.deleted[vid / 8] >> vid % 8 & 1) || sweep(engine, SHARE);
 }
 
+/* The sweep of before ends first: what it has not come to would have the next one's lap. */
 bool engine_may_map(struct weir_engine *engine, const struct nvme_volume_map *next)
 {
+	if (engine->sweep.misplaced && !sweep(engine, SHARE))
+		return false;
 	if (engine->strays && is_left(&engine->map, next))
 		begin_misplaced(engine);
 	return !engine->sweep.misplaced || sweep(engine, SHARE);

@@ -342,6 +342,34 @@ static void test_the_next_map_meanwhile(void **state)
 	end(&lossy, engine);
 }
 
+/* A failure while what is placed elsewhere is being dropped, and copies for a map to come are here, too. */
+static void test_a_failure_meanwhile(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u32 placed;
+
+	(void)state;
+	engine = begin_written(&lossy);
+	assert_int_equal(give(engine, 1, NVME_VOLUME_CHANGING), 0);
+	while (weir_engine_step(engine))
+		;
+	engine->sweep.at = engine_blocks(engine); /* tombstones come first */
+	assert_int_equal(give(engine, 8, 0), 0);
+	placed = list(engine);
+	direct_lease = ~(u32)0; /* the manager's */
+	for (u32 i = 0; !engine->strays; i++)
+		if (engine_find(engine, VID, i) == ENGINE_NONE)
+			assert_int_equal(direct_write(engine, i, (u64)LEASE << 40 | 6, false), 0);
+	direct_lease = LEASE;
+	assert_true(engine->sweep.left > engine_blocks(engine));
+	assert_true(direct_status(engine).used > placed + 1);
+	assert_int_equal(give(engine, 1, NVME_VOLUME_REBUILDING), 0);
+	assert_int_equal(direct_status(engine).used, placed);
+	assert_int_equal(list(engine), placed);
+	end(&lossy, engine);
+}
+
 /* With fewer replicas there are more blocks that are not placed here. */
 static void test_fewer_replicas(void **state)
 {
@@ -450,6 +478,7 @@ int main(void)
 		cmocka_unit_test(test_its_room_is_there),
 		cmocka_unit_test(test_misplaced_in_the_background),
 		cmocka_unit_test(test_the_next_map_meanwhile),
+		cmocka_unit_test(test_a_failure_meanwhile),
 		cmocka_unit_test(test_fewer_replicas),
 		cmocka_unit_test(test_a_large_engine),
 		cmocka_unit_test(test_by_its_own_thread),
