@@ -145,14 +145,16 @@ static bool give_up(struct weir_engine *engine, u32 wanted, u32 *status)
 	return never;
 }
 
-/* Blocks to write to; false: not now, nor while what is gone still takes up room. */
+/* Blocks to write to; false: not now, nor while what is gone still takes up room. Whoever waits keeps others
+ * of its thread waiting, too, and so helps.
+ */
 static bool take(struct engine_request *request, u32 wanted, u32 *status)
 {
 	struct weir_engine *engine = request->engine;
 
 	if (engine->status.used + engine->coming + request->fresh > engine->shape.user_blocks) {
 		*status = NVME_STATUS_CAPACITY_EXCEEDED;
-		return !engine->sweep.left;
+		return !engine_sweep_some(engine);
 	}
 	if (!engine_can_take(engine, wanted))
 		return give_up(engine, wanted, status);
@@ -234,7 +236,7 @@ bool engine_submit_zero(struct weir_engine *engine, struct weir_io *io)
 	if (!request->status)
 		request->status = (u16)bury(request);
 	/* room is being made: what has a tombstone by now gets no other one then */
-	later = request->status == NVME_STATUS_CAPACITY_EXCEEDED && engine->sweep.left;
+	later = request->status == NVME_STATUS_CAPACITY_EXCEEDED && engine_sweep_some(engine);
 	if (!request->status && io->force_unit_access)
 		commit = engine_want_commit(engine);
 	engine_unlock(engine);

@@ -399,6 +399,8 @@ bool engine_may_add(struct weir_engine *engine, u32 vid);
 /** engine_may_map() - whether no block is left that must not be here when @next takes the place of the map;
  * false: after some more calls */
 bool engine_may_map(struct weir_engine *engine, const struct nvme_volume_map *next);
+/** engine_sweep_some() - drop some of what is gone; false: there was nothing */
+bool engine_sweep_some(struct weir_engine *engine);
 /** engine_sweep() - drop some of what is gone; the worker's, not under the lock; 0: there was nothing */
 unsigned engine_sweep(struct weir_engine *engine);
 

@@ -115,6 +115,8 @@ u32 engine_take_tombstone(struct weir_engine *engine)
 	u32 first = engine_blocks(engine), most = engine->shape.tombstones, step;
 
 	more_tombstones(engine);
+	if (engine->tombstone_count == engine->tombstone_room)
+		return ENGINE_NONE;
 	for (u32 i = 0; i < most; i += step) {
 		u32 at = (u32)(((u64)engine->tombstone_next + i) % most);
 		bool is_there = engine->tombstones[at >> ENGINE_CHUNK_LOG2];

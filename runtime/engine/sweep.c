@@ -16,7 +16,7 @@
 #include "parts.h"
 
 enum {
-	SLICE = 2048,    /* headers that the worker looks at under the lock */
+	SLICE = 2048,    /* headers that the worker, or a request without room, looks at under the lock */
 	SHARE = 1 << 18, /* that a command does which waits for the end */
 	BATCH = 64,      /* dropped together, so that the table's memory is there in time */
 };
@@ -158,14 +158,20 @@ static bool sweep(struct weir_engine *engine, u32 most)
 	return true;
 }
 
+bool engine_sweep_some(struct weir_engine *engine)
+{
+	if (!engine->sweep.left)
+		return false;
+	sweep(engine, SLICE);
+	return true;
+}
+
 unsigned engine_sweep(struct weir_engine *engine)
 {
 	bool is;
 
 	engine_lock(engine);
-	is = engine->sweep.left && !engine->failed;
-	if (is)
-		sweep(engine, SLICE);
+	is = !engine->failed && engine_sweep_some(engine);
 	engine_unlock(engine);
 	return is;
 }

@@ -244,6 +244,52 @@ static void test_its_room_is_there(void **state)
 	end(&lossy, engine);
 }
 
+/* Submit a change of block @vba that there is no room for, until it is taken; nobody else does anything. */
+static void submit_until_refused(struct weir_engine *engine, enum weir_io_kind kind, u64 vba)
+{
+	struct weir_medium *medium = weir_engine_medium(engine);
+	unsigned char data[BLOCK] = { 0 };
+	struct direct direct = { .io = { .kind = kind,
+					 .offset_bytes = weir_engine_offset(VID, (u32)vba),
+					 .bytes = BLOCK,
+					 .iov = &direct.iov,
+					 .iov_count = kind == WEIR_IO_WRITE,
+					 .version = direct_version(1),
+					 .epochs = direct_epochs(),
+					 .done = direct_done },
+				 .iov = { data, BLOCK } };
+	u32 tries = 0;
+
+	assert_int_equal(give(engine, 1, NVME_VOLUME_CHANGING), 0);
+	assert_int_equal(give(engine, 1, 0), 0);
+	assert_true(engine->sweep.left > 0);
+	while (!medium->ops->submit(medium, &direct.io))
+		assert_true(++tries <= engine_blocks(engine));
+	assert_true(tries && direct.ended);
+	assert_int_equal(direct.io.status, NVME_STATUS_CAPACITY_EXCEEDED);
+	assert_int_equal(engine->sweep.left, 0);
+}
+
+/* Who has to know whether the sweep makes room does not leave it to a worker that lets others by. */
+static void test_who_waits_helps(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u32 blocks, tombstones;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	blocks = engine->shape.user_blocks;
+	tombstones = engine->shape.tombstones;
+	for (u64 i = 0; i < blocks; i++)
+		assert_int_equal(direct_write(engine, i, 1, false), 0);
+	for (u64 i = blocks; i < blocks + tombstones; i++)
+		assert_int_equal(direct_trim(engine, i, 1, false), 0);
+	submit_until_refused(engine, WEIR_IO_WRITE, blocks + tombstones);
+	submit_until_refused(engine, WEIR_IO_ZERO, blocks + tombstones);
+	end(&lossy, engine);
+}
+
 /* ---- maps ---- */
 
 /* A map of eight engines is settled, which places most of what is here elsewhere; it is being dropped. */
@@ -476,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_garbage_meanwhile),
 		cmocka_unit_test(test_garbage_is_gone_while_it_moves),
 		cmocka_unit_test(test_its_room_is_there),
+		cmocka_unit_test(test_who_waits_helps),
 		cmocka_unit_test(test_misplaced_in_the_background),
 		cmocka_unit_test(test_the_next_map_meanwhile),
 		cmocka_unit_test(test_a_failure_meanwhile),
