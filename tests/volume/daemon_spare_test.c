@@ -15,6 +15,9 @@
 #include <cmocka.h>
 
 #include "daemon_client.h"
+#include "volume/daemon/command.h"
+
+enum { INTERRUPTS = 1 << 20 };
 
 /* @count engines in failure domains, the last one a spare. */
 static void start_in_domains(const u32 *domains, unsigned count)
@@ -189,6 +192,21 @@ static void test_an_engine_that_drops_much_is_asked_again(void **state)
 	check_all(&writer);
 }
 
+/* One that gets nowhere does not keep the daemon. */
+static void test_an_engine_that_gets_nowhere_is_left(void **state)
+{
+	struct nvme_volume_map map;
+
+	(void)state;
+	start_daemon(2, 0, true);
+	volumed_map_fill(d, 1, &map);
+	array.engines[1].interrupts = INTERRUPTS;
+	assert_int_equal(volume_engine_map(d->engines[1].link, &map), NVME_STATUS_COMMAND_INTERRUPTED);
+	assert_in_range(array.engines[1].interrupts, 1, INTERRUPTS - 1);
+	array.engines[1].interrupts = 0;
+	assert_int_equal(volume_engine_map(d->engines[1].link, &map), 0);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -199,6 +217,7 @@ int main(void)
 		CASE(test_a_spare_beside_single_replicas),
 		CASE(test_a_spare_goes_when_an_engine_is_put_back),
 		CASE(test_an_engine_that_drops_much_is_asked_again),
+		CASE(test_an_engine_that_gets_nowhere_is_left),
 	};
 
 	return cmocka_run_group_tests_name("daemon_spare", tests, NULL, NULL);

@@ -3,7 +3,11 @@
 
 #include <string.h>
 
-enum { RANGE_BYTES = 16, NAMESPACE = 1 };
+enum {
+	RANGE_BYTES = 16,
+	NAMESPACE = 1,
+	MOST_PARTS = 1 << 16, /* a few times as many as the largest engine needs */
+};
 
 static int command(struct volume_engine_link *link, bool io, const struct nvme_sqe *sqe, void *data,
 		   uint32_t bytes, enum volume_way way, unsigned ms)
@@ -18,6 +22,7 @@ static int admin(struct volume_engine_link *link, struct nvme_sqe sqe, void *obj
 		 enum volume_way way, unsigned ms)
 {
 	_Alignas(16) u8 page[NVME_PAGE_BYTES] = { 0 };
+	unsigned parts = 0;
 	int status;
 
 	if (way == VOLUME_TO_ENGINE)
@@ -25,7 +30,7 @@ static int admin(struct volume_engine_link *link, struct nvme_sqe sqe, void *obj
 	do { /* an engine that has much to drop first does a part with each command */
 		status = command(link, false, &sqe, way == VOLUME_NO_DATA ? NULL : page,
 				 way == VOLUME_NO_DATA ? 0 : sizeof(page), way, ms);
-	} while (status == NVME_STATUS_COMMAND_INTERRUPTED);
+	} while (status == NVME_STATUS_COMMAND_INTERRUPTED && ++parts < MOST_PARTS);
 	if (!status && way == VOLUME_FROM_ENGINE)
 		memcpy(object, page, bytes);
 	return status;
