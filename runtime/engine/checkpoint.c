@@ -129,12 +129,23 @@ static void add_volume(struct writer *writer, u32 vid)
 	}
 }
 
+/* Read again, blocks that the map has dropped could not be told from those that came behind it. Under the
+ * lock. */
+static void drop_misplaced(struct weir_engine *engine)
+{
+	while (engine->sweep.misplaced && engine_sweep_some(engine)) {
+		engine_unlock(engine);
+		engine_lock(engine);
+	}
+}
+
 static void add_volumes(struct writer *writer)
 {
 	struct weir_engine *engine = writer->engine;
 	struct nvme_volume_engine_status status;
 
 	engine_lock(engine);
+	drop_misplaced(engine);
 	status = engine_kept_status(engine);
 	add(writer, ENGINE_RECORD_STATUS, 0, &status, sizeof(status));
 	for (u32 i = 0; i < 2; i++)

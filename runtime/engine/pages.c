@@ -96,6 +96,7 @@ static bool apply_block(struct weir_engine *engine, u32 index, const void *data)
 	header = engine_header(engine, index);
 	memcpy(header, data, sizeof(*header));
 	header->state = ENGINE_DEAD; /* until it is installed */
+	engine->strays = true;
 	return engine_install(engine, index);
 }
 
@@ -203,11 +204,8 @@ static bool apply_map(struct weir_engine *engine, u32 half, const void *data)
 	memcpy((u8 *)&engine->loading + half * sizeof(engine->map) / 2, data, sizeof(engine->map) / 2);
 	if (!half)
 		return true;
-	if (engine_map_passes(engine, &engine->loading) != 0)
+	if (engine_map_comes(engine, &engine->loading) != 0)
 		return false;
-	free(engine->placement); /* of the map before */
-	engine->placement = NULL;
-	engine->map = engine->loading;
 	engine->status.map_epoch = engine->map.epoch;
 	return true;
 }

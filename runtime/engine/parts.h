@@ -196,7 +196,8 @@ struct engine_thread {
  * @tombstone_next: where the look for a free one begins
  * @records: of the journal, not written yet: @record_bytes
  * @wanted: commits that somebody waits for; @begun: of these; @committed: that are durable
- * @strays: blocks may be here that the map places elsewhere, and that the sweep passes over
+ * @strays: blocks may be here that the map places elsewhere, and that the sweep passes over; while loading:
+ * that no map has been asked for yet
  * @failed: the medium behind failed a write of the journal; nothing is changed any more
  */
 struct weir_engine {
@@ -408,8 +409,9 @@ unsigned engine_sweep(struct weir_engine *engine);
 
 /** engine_drop_volume() - all blocks of volume @vid are gone */
 void engine_drop_volume(struct weir_engine *engine, u32 vid);
-/** engine_map_passes() - drop what engine_may_map() would; 0 or a negative errno with a sentence */
-int engine_map_passes(struct weir_engine *engine, const struct nvme_volume_map *next);
+/** engine_map_comes() - @next takes the place of the map: drop what was dropped when it did; 0 or a negative
+ * errno with a sentence */
+int engine_map_comes(struct weir_engine *engine, const struct nvme_volume_map *next);
 /** engine_sweep_loaded() - volumes and map are those of before: what was gone then is dropped; 0 or a
  * negative errno with a sentence */
 int engine_sweep_loaded(struct weir_engine *engine);

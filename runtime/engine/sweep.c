@@ -229,16 +229,31 @@ static bool is_misplaced(const struct weir_engine *engine, u32 index, bool settl
 	return !volume || (settled && !is_placed(engine, volume, header));
 }
 
-int engine_map_passes(struct weir_engine *engine, const struct nvme_volume_map *next)
+static int drop_misplaced(struct weir_engine *engine)
 {
-	int error;
+	int error = build_placement(engine);
 
-	if (!is_left(&engine->map, next))
-		return 0;
-	error = build_placement(engine);
 	for (u32 i = 0; i < headers_of(engine) && !error; i++)
 		if (is_misplaced(engine, i, true))
 			engine_drop(engine, i);
+	engine->strays = false;
+	return error;
+}
+
+/* A map that came once more has dropped nothing. Where nothing was written since, and the next map places it
+ * likewise, there is nothing to look for. */
+int engine_map_comes(struct weir_engine *engine, const struct nvme_volume_map *next)
+{
+	const struct nvme_volume_map was = engine->map;
+	bool again = was.epoch == next->epoch && was.rebuilding == next->rebuilding;
+	int error = 0;
+
+	if (engine->strays && is_left(&was, next))
+		error = drop_misplaced(engine);
+	engine->map = *next;
+	engine->strays |= !is_settled(&was) || !weir_placement_is_same(&was, next);
+	if (!error && was.count && !again && engine->strays && is_settled(next))
+		error = drop_misplaced(engine);
 	return error;
 }
 
