@@ -242,9 +242,20 @@ static int note_open(struct weir_engine *engine)
 	return engine->failed ? engine_io_failed(NVME_STATUS_WRITE_FAULT, engine->shape.journal) : 0;
 }
 
+/* Drop what there is that must not be, @dropped: something. */
+static int drop_rest(struct weir_engine *engine, bool *dropped)
+{
+	u64 had = engine->status.used + engine->tombstone_count;
+	int error = engine_sweep_loaded(engine);
+
+	*dropped = engine->status.used + engine->tombstone_count != had;
+	return error;
+}
+
 static int restore(struct weir_engine *engine)
 {
 	struct ring ring = { 0, 0 };
+	bool dropped = false;
 	u32 status;
 	int error = engine_checkpoint_read(engine);
 
@@ -256,13 +267,13 @@ static int restore(struct weir_engine *engine)
 	if (!error)
 		error = check_end(engine, &ring);
 	if (!error)
-		error = engine_sweep_loaded(engine);
+		error = drop_rest(engine, &dropped);
 	if (error)
 		return error;
 	settle(engine);
 	if (engine->read_only)
 		return 0;
-	if (engine->journal_head == engine->journal_since && !engine->journal_least &&
+	if (engine->journal_head == engine->journal_since && !engine->journal_least && !dropped &&
 	    ring.last <= engine->journal_head)
 		return note_open(engine);
 	if (engine->journal_head < ring.last)
