@@ -151,8 +151,11 @@ static void read_part(void *argument, u32 part, const struct engine_hand *hand)
 static void settle_moved(struct weir_engine *engine, u32 index)
 {
 	struct engine_header *header = &engine->headers[index];
-	bool leads = engine_table_find(engine, header->vid, header->vba) == index;
+	bool leads;
 
+	engine_lock(engine); /* another thread may have one that is forgotten */
+	leads = engine_table_find(engine, header->vid, header->vba) == index;
+	engine_unlock(engine);
 	header->state = leads ? ENGINE_VALID : ENGINE_DEAD;
 }
 
