@@ -153,6 +153,7 @@ static bool sweep(struct weir_engine *engine, u32 most)
 	}
 	if (sweep->left)
 		return false;
+	engine->blocked = false; /* there may be garbage now */
 	sweep->misplaced = false;
 	memset(sweep->deleted, 0, sizeof(sweep->deleted));
 	return true;

@@ -118,6 +118,55 @@ static void test_a_write_that_is_too_large(void **state)
 	lossy_destroy(&lossy);
 }
 
+/* @count blocks of a volume that there is not, as if they had been written; a sweep comes to them next. */
+static void enter_gone(struct weir_engine *engine, u32 count)
+{
+	u32 index = ENGINE_NONE;
+
+	engine_lock(engine);
+	for (u32 i = 0; i < count; i++) {
+		index = engine_take(engine, false);
+		assert_int_not_equal(index, ENGINE_NONE);
+		*engine_header(engine, index) = (struct engine_header){
+			.version = 1, .vba = i, .vid = VID + 1, .state = ENGINE_BUSY
+		};
+		assert_true(engine_install(engine, index));
+	}
+	engine->sweep.at = index + 1 - count;
+	engine_unlock(engine);
+}
+
+/* A write that there is no garbage for has what the end of a sweep makes of it. */
+static void test_garbage_at_the_end_of_a_sweep(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+	unsigned char *data;
+	u32 blocks, large;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	blocks = engine->shape.user_blocks;
+	large = engine_blocks(engine) - blocks;
+	data = calloc(large, BLOCK);
+	assert_non_null(data);
+	while (weir_engine_step(engine))
+		;
+	enter_gone(engine, large);
+	for (u32 vba = 0; vba < blocks - large; vba++)
+		assert_int_equal(direct_write(engine, vba, 1, false), 0);
+	while (weir_engine_step(engine))
+		;
+	engine_lock(engine);
+	engine_sweep_volume(engine, VID + 1);
+	engine->sweep.left = large;
+	engine_unlock(engine);
+	assert_int_equal(direct_io(engine, WEIR_IO_WRITE, 0, large, 2, false, data), 0);
+	free(data);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 static const struct weir_medium_ops *behind_ops;
 static bool garbage_unread;
 
@@ -308,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_no_garbage_is_read),
 		cmocka_unit_test(test_large_writes),
 		cmocka_unit_test(test_a_write_that_is_too_large),
+		cmocka_unit_test(test_garbage_at_the_end_of_a_sweep),
 		cmocka_unit_test(test_garbage_that_fails_stays),
 		cmocka_unit_test(test_tables_are_small),
 		cmocka_unit_test(test_tombstones_have_memory_as_they_come),
