@@ -21,6 +21,7 @@ struct weir_cache_member {
  * @extent: as lanes see it
  * @written: some writer has it
  * @closed: one of its storages is closed, and so none of its lines can be had
+ * @late: then some line was not forgotten, since a command had it
  * @members: @extent.disk_count
  */
 struct weir_cache_disks {
@@ -28,6 +29,7 @@ struct weir_cache_disks {
 	struct weir_extent extent;
 	bool written;
 	bool closed;
+	bool late;
 	struct weir_cache_member members[];
 };
 
@@ -94,11 +96,14 @@ int weir_cache_drain(struct weir_cache *cache, bool *quiet);
 
 /**
  * weir_cache_settle() - write the dirty lines of @disks back, wait for whatever is under way, then forget all
- * of them
+ * of them; @disks->late: a command still had one, so none is forgotten
  *
  * Return: 0; -EIO with a sentence that counts and names what could not be written.
  */
-int weir_cache_settle(struct weir_cache *cache, const struct weir_cache_disks *disks);
+int weir_cache_settle(struct weir_cache *cache, struct weir_cache_disks *disks);
+
+/** weir_cache_forget() - forget all lines of @disks, the dirty ones, too: no command has any */
+void weir_cache_forget(struct weir_cache *cache, struct weir_cache_disks *disks);
 
 /** weir_cache_dirty() - lines that storage does not have yet, as far as the host sees them */
 int weir_cache_dirty(struct weir_cache *cache, uint64_t *dirty);

@@ -226,16 +226,25 @@ int weir_cache_drain(struct weir_cache *cache, bool *quiet)
 	return error ? error : complain(cache, &note, "they are lost");
 }
 
-int weir_cache_settle(struct weir_cache *cache, const struct weir_cache_disks *disks)
+int weir_cache_settle(struct weir_cache *cache, struct weir_cache_disks *disks)
 {
 	uint64_t first = disks->extent.key_base, end = first + disks->extent.lines;
 	struct weir_sweep_note note, dropped;
 	int error = sweep(cache, first, end, WEIR_SWEEP_DRAIN, &note);
 
-	/* A storage that does not answer keeps lines: it is not waited for once more. */
-	if (!error && !weir_load_u64_relaxed_sys(&note.late))
+	/* A storage that does not answer keeps lines until it is closed: it is not waited for once more. */
+	disks->late = error || weir_load_u64_relaxed_sys(&note.late);
+	if (!disks->late)
 		error = sweep(cache, first, end, WEIR_SWEEP_DROP, &dropped);
 	return error ? error : complain(cache, &note, "they are lost, since the storage is closed");
+}
+
+void weir_cache_forget(struct weir_cache *cache, struct weir_cache_disks *disks)
+{
+	uint64_t first = disks->extent.key_base;
+	struct weir_sweep_note dropped;
+
+	disks->late = sweep(cache, first, first + disks->extent.lines, WEIR_SWEEP_DROP, &dropped) != 0;
 }
 
 /* @count of the lines' words at @at: where the host shares them each by itself, since a service may go on

@@ -214,8 +214,16 @@ int weir_cache_leave_storage(struct weir_cache *cache, const struct weir_storage
 			continue;
 		weir_losses_add(&losses, weir_cache_settle(cache, disks));
 		weir_closed_layout(cache, disks, &storage->disk);
+		cache->context->late_lines |= disks->late;
 	}
 	return weir_losses_end(&losses);
+}
+
+void weir_cache_forget_storage(struct weir_cache *cache, const struct weir_storage *storage)
+{
+	for (struct weir_cache_disks *disks = cache->disks; disks; disks = disks->next)
+		if (disks->late && has_member(disks, storage->disk.id))
+			weir_cache_forget(cache, disks);
 }
 
 int weir_cache_layout(struct weir_cache *cache, const struct weir_layout_request *request,

@@ -41,6 +41,7 @@ struct weir_context {
 	uint32_t next_disk_id;
 	struct weir_storage *open;      /* a list of them */
 	struct weir_cache *open_caches; /* a list of them */
+	bool late_lines;                /* a storage was closed, and had not let go of all of its lines */
 	unsigned number;                /* among the process's contexts, once it is published (publish.h) */
 	int publisher;                  /* process that did */
 	char *published;                /* its file, or NULL */
@@ -151,6 +152,9 @@ int weir_cache_shut(struct weir_cache *cache);
 /** weir_cache_leave_storage() - @storage is about to be closed: its dirty lines are written back, all of them
  * forgotten */
 int weir_cache_leave_storage(struct weir_cache *cache, const struct weir_storage *storage);
+/** weir_cache_forget_storage() - @storage is closed, and its commands have ended: lines that they had are
+ * forgotten, too */
+void weir_cache_forget_storage(struct weir_cache *cache, const struct weir_storage *storage);
 /** weir_files_registered() - -EBUSY with a sentence if a registration has some of [@address, @address +
  * @bytes) */
 int weir_files_registered(struct weir_context *context, uint64_t address, uint64_t bytes);

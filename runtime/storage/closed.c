@@ -5,6 +5,7 @@
 
 #include "../cache/cache.h"
 #include "../device/context.h"
+#include "../kernels/end_commands.h"
 
 enum { CLOSED_AT = 1024, MOST_LINE_BYTES = 65536 };
 
@@ -43,6 +44,19 @@ int weir_closed_prepare(struct weir_context *context)
 	describe(context, &closed.queue);
 	return context->backend->ops->h2d(context->backend, context->fault + CLOSED_AT, &closed,
 					  sizeof(closed));
+}
+
+void weir_closed_commands(struct weir_storage *storage)
+{
+	struct weir_context *context = storage->context;
+	const struct weir_end_commands_args args = { .queues = storage->queues,
+						     .queue_count = storage->disk.queue_count,
+						     .status = WEIR_E_CLOSED };
+
+	/* A device that is lost has no lanes that would wait for them. */
+	if (context->late_lines && args.queue_count &&
+	    weir_launch(context, "weir_end_commands", 1, 1, &args, sizeof(args)) == 0)
+		(void)context->backend->ops->synchronise(context->backend);
 }
 
 void weir_closed_queues(struct weir_context *context, uint64_t queues, uint32_t count)

@@ -17,9 +17,16 @@ struct weir_cache;
 struct weir_cache_disks;
 struct weir_context;
 struct weir_disk;
+struct weir_storage;
 
 /** weir_closed_prepare() - the context's fault record, with what closed queue pairs need behind it */
 int weir_closed_prepare(struct weir_context *context);
+
+/**
+ * weir_closed_commands() - no controller has the queue pairs of @storage any more: end the commands that it
+ * has left there with WEIR_E_CLOSED, if lines may be among what they have
+ */
+void weir_closed_commands(struct weir_storage *storage);
 
 /** weir_closed_queues() - all @count queue pairs at device address @queues, whose controller is gone, are
  * closed */

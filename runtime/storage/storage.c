@@ -405,6 +405,7 @@ static int tear_down(struct weir_storage *storage)
 	if (storage->transport)
 		storage->transport->ops->close(storage->transport);
 	weir_shadow_free(storage);
+	weir_closed_commands(storage);
 	(void)weir_memory_put(storage->context, storage->medium_memory);
 	(void)weir_memory_put(storage->context, storage->doorbell_memory);
 	free_queues(storage);
@@ -555,6 +556,8 @@ int weir_storage_shut(struct weir_storage *storage)
 	weir_publish(context);
 	weir_losses_add(&losses, tear_down(storage));
 	weir_closed_queues(context, storage->queues, storage->queue_count);
+	for (struct weir_cache *cache = context->open_caches; cache; cache = cache->next)
+		weir_cache_forget_storage(cache, storage);
 	weir_handle_retire(storage);
 	return weir_losses_end(&losses);
 }

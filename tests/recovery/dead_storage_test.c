@@ -2,7 +2,7 @@
 /*
  * dead_storage_test.c: of two storages behind one cache one dies, with commands under way on every line of
  * the cache. Deadlines are a minute: that lanes read the other storage, or are told of the dead one by its
- * own status, shows that they did not wait for them.
+ * own status, shows that they did not wait for them. Or one of them is closed, and had not answered.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -37,7 +37,8 @@ enum {
 	BYTES = 65536,
 	LAST = 100,
 	LATER = 110,
-	DEADLINE_US = 60000000
+	DEADLINE_US = 60000000,
+	SHORT_US = 200000
 };
 
 /* Reads of the first blocks do not end; that of block LAST is the end of the controller. */
@@ -61,33 +62,28 @@ static uint64_t alloc(struct fixture *fixture, size_t bytes)
 	return address;
 }
 
-static struct weir_storage *open_storage(struct fixture *fixture, const char *uri)
+static struct weir_storage *open_storage(struct fixture *fixture, const char *uri, uint64_t deadline_us)
 {
 	struct weir_storage *storage;
 
 	must(test_storage_open(fixture->context, uri,
-			       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = DEADLINE_US),
+			       WEIR_OPTIONS(storage, .queues = 2, .depth = 16, .timeout_us = deadline_us),
 			       &storage));
 	return storage;
 }
 
-static void open_fixture(struct fixture *fixture, uint32_t width, const char *end)
+/* @uri: of the storage that dies, or does not answer, with @deadline_us */
+static void open_fixture_of(struct fixture *fixture, uint32_t width, const char *uri, uint64_t deadline_us)
 {
 	uint64_t words[BYTES / 8];
-	char uri[160];
 
 	memset(fixture, 0, sizeof(*fixture));
 	must(weir_context_open(test_context_name(),
 			       WEIR_OPTIONS(context, .workers = 2, .resident_lanes = 256, .wave_lanes = width,
 					    .service_waves = test_service()),
 			       &fixture->context));
-	/* timeout_ms=0: commands are late for ever, and nobody aborts them */
-	snprintf(
-		uri, sizeof(uri),
-		"virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=read:lba=0-99,%s:op=read:lba=%d",
-		end, LAST);
-	fixture->dying = open_storage(fixture, uri);
-	fixture->living = open_storage(fixture, "virt:64K?block=512");
+	fixture->dying = open_storage(fixture, uri, deadline_us);
+	fixture->living = open_storage(fixture, "virt:64K?block=512", DEADLINE_US);
 	for (uint64_t i = 0; i < BYTES / 8; i++)
 		words[i] = test_word(1, i);
 	must(weir_storage_write(fixture->living, 0, words, sizeof(words)));
@@ -98,6 +94,18 @@ static void open_fixture(struct fixture *fixture, uint32_t width, const char *en
 	must(weir_writer_open(fixture->cache, &fixture->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8),
 			      &fixture->writer));
 	fixture->verdict = alloc(fixture, sizeof(struct test_verdict));
+}
+
+static void open_fixture(struct fixture *fixture, uint32_t width, const char *end)
+{
+	char uri[160];
+
+	/* timeout_ms=0: commands are late for ever, and nobody aborts them */
+	snprintf(
+		uri, sizeof(uri),
+		"virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=read:lba=0-99,%s:op=read:lba=%d",
+		end, LAST);
+	open_fixture_of(fixture, width, uri, DEADLINE_US);
 }
 
 static void close_storages(struct fixture *fixture)
@@ -364,6 +372,42 @@ static void test_commands_without_a_waiter(void **state)
 	}
 }
 
+/* A storage that does not answer, with commands on every line, or dirty lines: once it is closed none is its
+ * own. Of one that was given up, and not kept from memory, likewise. */
+static void close_silent(uint32_t width, bool writes, bool unsafe)
+{
+	struct fixture fixture;
+	char uri[160];
+
+	snprintf(uri, sizeof(uri), "virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=%s",
+		 writes ? "write" : "read");
+	open_fixture_of(&fixture, width, uri, SHORT_US);
+	if (writes)
+		dirty_lines(&fixture);
+	else
+		fetch_ahead(&fixture, LINES);
+	if (unsafe)
+		declare_unsafe(&fixture);
+	if (writes)
+		refused(weir_storage_close(fixture.dying), "2 lines could not be written");
+	else
+		must(weir_storage_close(fixture.dying));
+	assert_int_equal(cache_stats(&fixture).dirty, 0);
+	fixture.verdict = alloc(&fixture, sizeof(struct test_verdict));
+	must(read_elements(&fixture, &fixture.array));
+	check_reads(&fixture);
+	must(weir_context_close(fixture.context));
+}
+
+static void test_a_closed_storage_keeps_no_line(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++)
+		for (int writes = 0; writes < 2; writes++)
+			for (int unsafe = 0; unsafe <= test_on_cpu(); unsafe++)
+				close_silent(test_width(w), writes, unsafe);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -373,6 +417,7 @@ int main(void)
 		cmocka_unit_test(test_lines_that_stay),
 		cmocka_unit_test(test_what_is_lost),
 		cmocka_unit_test(test_commands_without_a_waiter),
+		cmocka_unit_test(test_a_closed_storage_keeps_no_line),
 	};
 
 	if (!test_begins())
