@@ -343,6 +343,26 @@ static void test_unasked_fault(void **state)
 	remove_files(&rig);
 }
 
+/* What a lane met is told by weir_sync() alone: flushes, reads and writes for the host tell of their own. */
+static void test_faults_wait_for_sync(void **state)
+{
+	struct lifetime_put_args args = { .writer_count = 1, .count = FILE_BYTES };
+	char block[4096];
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, NULL);
+	args.writer[0] = rig.writers[0];
+	must(weir_launch(rig.context, "lifetime_put", 1, 1, &args, sizeof(args)));
+	must(weir_cache_flush(rig.cache, 1));
+	must(weir_storage_flush(rig.storages[0]));
+	must(weir_storage_read(rig.storages[0], 0, block, sizeof(block)));
+	must(weir_storage_write(rig.storages[1], 0, block, sizeof(block)));
+	refused(weir_sync(rig.context), -EIO, "array element", "index past the end");
+	must(weir_context_close(rig.context));
+	remove_files(&rig);
+}
+
 /* Lanes with arrays and disks of what is closed. */
 
 static void use(struct rig *rig, const struct weir_writer *writer, const struct weir_disk *disk,
@@ -533,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_failed_controller),
 		cmocka_unit_test(test_unasked_fault),
+		cmocka_unit_test(test_faults_wait_for_sync),
 		cmocka_unit_test(test_lanes_with_closed_storages),
 		cmocka_unit_test(test_lanes_with_closed_caches),
 		cmocka_unit_test(test_stripes),
