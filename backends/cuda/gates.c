@@ -73,9 +73,18 @@ void gpu_gates_end(struct gpu_backend *backend)
 	free(backend->gates);
 }
 
+static void reached(cudaStream_t stream, cudaError_t status, void *gate)
+{
+	(void)stream;
+	(void)status; /* of work before, which weir_sync() tells of */
+	weir_gate_reached(gate);
+}
+
+/* Not cudaLaunchHostFunc(): what is queued by that is not called once a kernel has failed, and whoever waits
+ * for the gate would wait for ever. */
 gpuError_t gpu_gate_call(gpuStream_t stream, struct weir_gate *gate)
 {
-	return cudaLaunchHostFunc(stream, weir_gate_reached, gate);
+	return cudaStreamAddCallback(stream, reached, gate, 0);
 }
 
 bool gpu_gate_queue(struct gpu_backend *backend, gpuStream_t stream, uint32_t *word)

@@ -320,6 +320,30 @@ static void test_joined_streams(void **state)
 	ops->stream_close(backend, stream);
 }
 
+static unsigned called;
+
+/* The requests end at once. */
+static void note_call(void *of)
+{
+	called++;
+	ops->resume(backend, *(void **)of);
+}
+
+/* A request behind a kernel that failed: who waits for it is told all the same. */
+static void test_calls_behind_a_failure(void **state)
+{
+	void *gate = NULL;
+
+	(void)state;
+	called = 0;
+	assert_int_equal(setenv("WEIR_PRETENDED_FAILED", "1", 1), 0);
+	alarm(60); /* else the stream waits for the call */
+	assert_int_equal(ops->defer(backend, NULL, note_call, &gate, &gate), 0);
+	alarm(0);
+	assert_int_equal(unsetenv("WEIR_PRETENDED_FAILED"), 0);
+	assert_int_equal(called, 1);
+}
+
 /* Each is had, or there is a reason. */
 static void test_abilities(void **state)
 {
@@ -344,6 +368,7 @@ int main(int count, char **arguments)
 		cmocka_unit_test_setup_teardown(test_export, open_backend, close_backend),
 		cmocka_unit_test_setup_teardown(test_abilities, open_backend, close_backend),
 		cmocka_unit_test_setup_teardown(test_joined_streams, open_backend, close_backend),
+		cmocka_unit_test_setup_teardown(test_calls_behind_a_failure, open_backend, close_backend),
 		cmocka_unit_test_setup_teardown(test_revoked_registers, open_backend, close_backend),
 		cmocka_unit_test(test_driver_unaligned),
 		cmocka_unit_test(test_driver_kind),

@@ -6,7 +6,8 @@
  * runs as the kernel that was registered with the cpu backend under its mangled name.
  *
  * With WEIR_PRETENDED_ARCHITECTURE its devices are of one that no image has code for; with WEIR_PRETENDED_OLD
- * its driver is one that loads no kernel when told so.
+ * its driver is one that loads no kernel when told so; with WEIR_PRETENDED_FAILED a kernel has failed before
+ * what is put into a stream.
  */
 #include <cuda.h>
 #include <cuda_runtime_api.h>
@@ -144,12 +145,22 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **function
 	return cudaSuccess;
 }
 
+/* On a device that has failed: not called, as CUDA says of it. */
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t call, void *of)
 {
 	cudaError_t code = check_owned(stream);
 
-	if (!code)
+	if (!code && !getenv("WEIR_PRETENDED_FAILED"))
 		call(of);
+	return code;
+}
+
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t call, void *of, unsigned flags)
+{
+	cudaError_t code = flags ? cudaErrorInvalidValue : check_owned(stream);
+
+	if (!code)
+		call(stream, getenv("WEIR_PRETENDED_FAILED") ? cudaErrorIllegalAddress : cudaSuccess, of);
 	return code;
 }
 
