@@ -388,7 +388,7 @@ static int shut_down(struct weir_storage *storage)
  * stay. */
 static int tear_down(struct weir_storage *storage)
 {
-	int error = 0;
+	struct weir_losses losses = { .error = 0 }; /* whatever fails behind it does not take its place */
 
 	weir_watchdog_stop(storage);
 	weir_service_stop(storage);
@@ -396,7 +396,7 @@ static int tear_down(struct weir_storage *storage)
 	for (uint32_t i = storage->created; i > 0; i--)
 		(void)weir_admin_delete_queue(&storage->admin, weir_queue_id(storage, i - 1));
 	if (storage->enabled || storage->dead != WEIR_OK)
-		error = shut_down(storage);
+		weir_losses_add(&losses, shut_down(storage));
 	weir_doorbells_end(storage);
 	if (storage->transport && storage->transport->device_controller.on)
 		(void)weir_memory_put(storage->context, storage->doorbells);
@@ -413,7 +413,7 @@ static int tear_down(struct weir_storage *storage)
 	weir_peer_end(storage);
 	free(storage->uri);
 	storage->uri = NULL;
-	return error;
+	return weir_losses_end(&losses);
 }
 
 /* A sentence about a controller, which need not know its storage's name, says it. */
