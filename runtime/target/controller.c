@@ -125,12 +125,18 @@ struct target_controller *target_controller_create(struct connection *connection
 	return NULL;
 }
 
+static bool is_in(const struct connection *at, u16 qid)
+{
+	while (at && at->qid != qid)
+		at = at->sibling;
+	return at;
+}
+
+/* A queue that is gone has its number until the storage is done with its commands: whoever gets that again
+ * may count on it. */
 static bool has_queue(const struct target_controller *controller, u16 qid)
 {
-	for (const struct connection *at = controller->first; at; at = at->sibling)
-		if (at->qid == qid)
-			return true;
-	return false;
+	return is_in(controller->first, qid) || is_in(controller->ended, qid);
 }
 
 /* An NVMe status; of invalid parameters @offset says which. */
@@ -185,13 +191,21 @@ static void unlink_controller(struct weir_target *target, struct target_controll
 		*link = controller->next;
 }
 
-static void unlink_connection(struct target_controller *controller, const struct connection *connection)
+static void unlink_connection(struct connection **link, const struct connection *connection)
 {
-	struct connection **link = &controller->first;
-
-	while (*link != connection)
+	while (*link && *link != connection)
 		link = &(*link)->sibling;
-	*link = connection->sibling;
+	if (*link)
+		*link = connection->sibling;
+}
+
+static void note_ended(struct target_controller *controller, struct connection *connection)
+{
+	unlink_connection(&controller->first, connection);
+	if (!connection->queue.inflight)
+		return;
+	connection->sibling = controller->ended;
+	controller->ended = connection;
 }
 
 void target_controller_leave(struct connection *connection)
@@ -202,7 +216,7 @@ void target_controller_leave(struct connection *connection)
 	if (!controller)
 		return;
 	pthread_mutex_lock(&target->lock);
-	unlink_connection(controller, connection);
+	note_ended(controller, connection);
 	if (!connection->qid) {
 		unlink_controller(target, controller); /* nobody joins any more */
 		note_lost(target, controller);
@@ -238,6 +252,7 @@ void target_controller_drop(struct connection *connection)
 		return;
 	connection->controller = NULL;
 	pthread_mutex_lock(&target->lock);
+	unlink_connection(&controller->ended, connection);
 	last = --controller->references == 0;
 	pthread_mutex_unlock(&target->lock);
 	if (last)

@@ -108,7 +108,7 @@ struct connection;
  * struct target_controller - an association: what a host connected to; of its admin connection's thread
  * but for
  * @next: under target.lock
- * @first: its connections, under target.lock
+ * @first, @ended: its connections; those that have ended, but not their commands; under target.lock
  * @references: connections that know it, ended ones too, under target.lock
  * @alive_ms: when its host was last heard; atomic
  * @ready: CSTS.RDY; not any more when its admin connection has ended; atomic
@@ -122,7 +122,7 @@ struct connection;
  */
 struct target_controller {
 	struct target_controller *next;
-	struct connection *first;
+	struct connection *first, *ended;
 	unsigned references;
 	atomic_ullong alive_ms;
 	atomic_uint ready;

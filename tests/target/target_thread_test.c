@@ -17,6 +17,7 @@
 enum { HOSTS = 6, ROUNDS = 50, CONNECTS = 300, WARM = 10 };
 
 static struct host admins[HOSTS], queues[HOSTS];
+static u16 served; /* the controller of serve_one() */
 
 /** struct worker - a host thread with blocks of its own */
 struct worker {
@@ -144,7 +145,8 @@ static struct weir_target *serve_one(const char *uri)
 {
 	struct weir_target *target = serve(uri, 1);
 
-	host_queue(&queues[0], target, host_admin(&admins[0], target, 0), 1, 0, 0);
+	served = host_admin(&admins[0], target, 0);
+	host_queue(&queues[0], target, served, 1, 0, 0);
 	return target;
 }
 
@@ -211,6 +213,32 @@ static void a_stuck_command_lets_the_target_end(void **state)
 	close(admins[0].socket);
 }
 
+/* A queue's number is not given again while the storage still has a command of it. */
+static void a_number_waits_for_its_commands(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?fault=stuck:count=1");
+	struct weir_target_stats stats;
+	struct nvme_sqe sqe;
+
+	(void)state;
+	sqe = host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1);
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512);
+	host_capsule(&queues[0], &sqe, NULL, 0);
+	assert_int_equal(host_take(&queues[0], host_io(&queues[0], NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	close(queues[0].socket);
+	do /* until its end is known */
+		weir_target_stats(target, &stats);
+	while (stats.connections > 1);
+	host_adopt(&queues[0], target);
+	host_hello(&queues[0], 0, 0);
+	assert_int_equal(host_connect(&queues[0], 1, 31, served, 0, HOST_SUBSYSTEM, HOST_NAME, NULL),
+			 NVME_STATUS_COMMAND_SEQUENCE);
+	weir_target_stop(target, 100);
+	weir_target_destroy(target);
+	close(queues[0].socket);
+	close(admins[0].socket);
+}
+
 /* A controller that has failed says so in CSTS. */
 static void a_failed_storage_is_in_csts(void **state)
 {
@@ -256,6 +284,7 @@ int main(void)
 		cmocka_unit_test(a_command_may_be_answered_twice),
 		cmocka_unit_test(a_dropped_command_keeps_nothing),
 		cmocka_unit_test(a_stuck_command_lets_the_target_end),
+		cmocka_unit_test(a_number_waits_for_its_commands),
 		cmocka_unit_test(a_failed_storage_is_in_csts),
 		cmocka_unit_test(stopping_answers_what_was_begun),
 	};
