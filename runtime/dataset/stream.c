@@ -56,7 +56,8 @@ static int end_overdue(struct weir_dataset *dataset)
 	return error;
 }
 
-/* Chunks on their way that no batch waits for: a batch that only waits for them. */
+/* Chunks on their way that no batch waits for: a batch that only waits for them. Its rows and samples may be
+ * the program's still, and stay as they are. */
 static int settle_chunks(struct weir_dataset *dataset)
 {
 	struct weir_dataset_loading *batch = &dataset->batches[0];
@@ -72,7 +73,6 @@ static int settle_chunks(struct weir_dataset *dataset)
 			if (slot->state != WEIR_DATASET_SLOT_LOADING)
 				continue;
 			weir_dataset_chunk_range(dataset, slot->chunk, &storage, &begin, &end);
-			batch->samples[batch->piece_count] = dataset->directory.chunk_first[slot->chunk];
 			batch->pieces[batch->piece_count] = (struct weir_dataset_piece){
 				.to = batch->rows,
 				.from = batch->rows,

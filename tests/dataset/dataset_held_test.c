@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What a batch, and the cache, hold while an epoch ends or goes on elsewhere: the program's batch, chunks
+ * that were read ahead, requests. */
+#include "dataset_records.h"
+
+enum { CHUNK = 64 << 10, MANY = 6400, COUNT = 100 };
+
+static struct weir_dataset *mount(uint32_t cache_chunks)
+{
+	static const char *const manifests[] = { manifest_path };
+	struct weir_dataset *dataset;
+
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = CHUNK,
+					     .cache_bytes = (uint64_t)cache_chunks * CHUNK, .row_bytes = 16),
+				&dataset));
+	return dataset;
+}
+
+static void open_many(const char *keys)
+{
+	rig_records(path, MANY, RECORD);
+	open_records(keys);
+	must(weir_dataset_index(storage, manifest_path, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+}
+
+/* A batch is the program's until the next one is asked for, in another epoch, too. */
+static void test_batch_of_the_last_epoch(void **state)
+{
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence), .buffer_chunks = 8 };
+	uint64_t samples[COUNT];
+	struct weir_dataset *dataset;
+
+	(void)state;
+	open_many("");
+	dataset = mount(64);
+	must(weir_dataset_sequence(dataset, &sequence));
+	must(weir_dataset_bread(dataset, COUNT, &batch)); /* reads of the next chunks have begun */
+	memcpy(samples, batch.samples, sizeof(samples));
+	sequence.epoch = 1;
+	must(weir_dataset_sequence(dataset, &sequence));
+	assert_memory_equal(batch.samples, samples, sizeof(samples));
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_batch_of_the_last_epoch),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests_name("dataset_held", tests, set_up, tear_down);
+}
