@@ -123,8 +123,7 @@ void weir_dataset_cache_ready(struct weir_dataset *dataset, uint32_t slot, bool 
 		dataset->cache.slot_of[at->chunk] = 0;
 }
 
-/* Some of the positions of @group are still to come for this rank. */
-static bool ahead(const struct weir_dataset *dataset, uint64_t group)
+bool weir_dataset_cache_ahead(const struct weir_dataset *dataset, uint64_t group)
 {
 	uint64_t begin = dataset->epoch.group_first[group], end = dataset->epoch.group_first[group + 1],
 		 before = 0;
@@ -149,7 +148,7 @@ uint64_t weir_dataset_cache_use(struct weir_dataset *dataset, uint64_t chunk)
 	if (!epoch->group_first)
 		return 0;
 	group = weir_dataset_epoch_use(epoch, &epoch->chunked, chunk);
-	if (ahead(dataset, group))
+	if (weir_dataset_cache_ahead(dataset, group))
 		return epoch->options.epoch * epoch->groups + group;
 	group = weir_dataset_epoch_use(epoch, &epoch->next, chunk);
 	return (epoch->options.epoch + 1) * epoch->groups + group;

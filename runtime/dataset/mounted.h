@@ -166,6 +166,8 @@ uint32_t weir_dataset_cache_get(struct weir_dataset *dataset, uint64_t chunk);
 uint32_t weir_dataset_cache_reserve(struct weir_dataset *dataset, uint64_t chunk, uint64_t use);
 /** weir_dataset_cache_ready() - the reads of a slot have ended, or were not submitted */
 void weir_dataset_cache_ready(struct weir_dataset *dataset, uint32_t slot, bool good);
+/** weir_dataset_cache_ahead() - some of the positions of @group are still to come for this rank */
+bool weir_dataset_cache_ahead(const struct weir_dataset *dataset, uint64_t group);
 /** weir_dataset_cache_use() - when @chunk is used next, in groups */
 uint64_t weir_dataset_cache_use(struct weir_dataset *dataset, uint64_t chunk);
 /** weir_dataset_cache_restart() - another epoch has begun: each chunk's next use is another */

@@ -205,9 +205,8 @@ static void prefetch(struct weir_dataset *dataset, struct weir_dataset_loading *
 		return; /* nothing is behind it */
 	position = weir_dataset_share_at(&dataset->share, dataset->planned);
 	group = weir_dataset_epoch_group(epoch, position);
-	if (group + 1 >= epoch->groups ||
-	    epoch->group_first[group + 1] - position > dataset->share_count - dataset->planned)
-		return; /* this rank's share ends in this group */
+	if (group + 1 >= epoch->groups || !weir_dataset_cache_ahead(dataset, group + 1))
+		return; /* this rank's share has none of it: nobody would wait for these reads */
 	if (dataset->prefetched_group != group + 1) {
 		dataset->prefetched_group = group + 1;
 		dataset->prefetched_chunks = 0;

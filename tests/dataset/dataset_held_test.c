@@ -45,10 +45,43 @@ static void test_batch_of_the_last_epoch(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* Of several ranges of positions, as other ranks have left them, each ends in the middle of a group of
+ * chunks: none of the next group is read, for no batch would come for it, and the cache keeps its room. */
+static void test_ranges_of_an_epoch(void **state)
+{
+	enum { RANGES = 20 };
+	struct weir_dataset_stats stats = { .size = sizeof(stats) };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	char text[1000];
+	uint64_t samples = 0;
+	struct weir_dataset *dataset;
+	char *at;
+
+	(void)state;
+	open_many("");
+	dataset = mount(16);
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .buffer_chunks = 2)));
+	must(weir_dataset_position(dataset, text, sizeof(text)));
+	at = strstr(text, "left=") + strlen("left=");
+	for (unsigned i = 0; i < RANGES; i++) /* a group has about 130 samples */
+		at += sprintf(at, "%s%u-%u", i ? "," : "", i * 300, i * 300 + 60);
+	must(weir_dataset_resume(dataset, text));
+	do {
+		must(weir_dataset_bread(dataset, 20, &batch));
+		samples += batch.count;
+	} while (batch.count);
+	assert_int_equal(samples, RANGES * 60);
+	must(weir_dataset_stats(dataset, &stats));
+	assert_int_equal(stats.cache_full_samples, 0);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_batch_of_the_last_epoch),
+		cmocka_unit_test(test_ranges_of_an_epoch),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
