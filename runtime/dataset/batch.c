@@ -56,7 +56,7 @@ int weir_dataset_staging_open(struct weir_dataset *dataset, struct weir_dataset_
 }
 
 /* Requests that @rows samples may need: of their own blocks, or of a chunk each, and as many chunks ahead. */
-static uint32_t requests_of(const struct weir_dataset *dataset, uint32_t rows)
+static uint64_t requests_of(const struct weir_dataset *dataset, uint32_t rows)
 {
 	uint64_t most = UINT64_MAX, each;
 
@@ -68,7 +68,7 @@ static uint32_t requests_of(const struct weir_dataset *dataset, uint32_t rows)
 	each = (weir_dataset_staging_stride(dataset) + most - 1) / most;
 	if (each < dataset->cache.events_per_slot)
 		each = dataset->cache.events_per_slot;
-	return (uint32_t)(rows * each + 256 * (uint64_t)dataset->cache.events_per_slot);
+	return rows * each + 256 * (uint64_t)dataset->cache.events_per_slot;
 }
 
 /** struct control - where the parts of a batch's control memory begin */
@@ -116,11 +116,17 @@ static int open_batch(struct weir_dataset *dataset, struct weir_dataset_loading 
 
 int weir_dataset_batches_open(struct weir_dataset *dataset, uint32_t rows)
 {
+	uint64_t requests = requests_of(dataset, rows);
 	int error = 0;
 
+	if (requests > UINT32_MAX)
+		return weir_fail(EINVAL,
+				 "dataset: a batch of %u rows may take %llu commands, and 2^32 - 1 are the "
+				 "most; take fewer rows at a time",
+				 rows, (unsigned long long)requests);
 	weir_dataset_batches_close(dataset);
 	dataset->batch_rows = rows;
-	dataset->request_room = requests_of(dataset, rows);
+	dataset->request_room = (uint32_t)requests;
 	for (uint32_t i = 0; i < dataset->options.batches && !error; i++)
 		error = open_batch(dataset, &dataset->batches[i], rows);
 	if (error)

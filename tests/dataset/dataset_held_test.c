@@ -77,11 +77,34 @@ static void test_ranges_of_an_epoch(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* Rows that may take 2^32 commands have no room for them: they are refused, and others are read. */
+static void test_too_many_commands(void **state)
+{
+	enum { ROWS = 1 << 23 }; /* of a chunk each, in 512 commands */
+	static const char *const manifests[] = { manifest_path };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset *dataset;
+
+	(void)state;
+	open_many("?mdts=8K");
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 4 << 20,
+					     .row_bytes = 16, .batches = 1),
+				&dataset));
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = 1)));
+	refused(weir_dataset_bread(dataset, ROWS, &batch), -EINVAL, "8388608 rows", "fewer rows");
+	must(weir_dataset_bread(dataset, COUNT, &batch));
+	assert_int_equal(batch.count, COUNT);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_batch_of_the_last_epoch),
 		cmocka_unit_test(test_ranges_of_an_epoch),
+		cmocka_unit_test(test_too_many_commands),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
