@@ -84,7 +84,9 @@ static int iterate(bool plain, char *error)
 		code = weir_copy_from_device(context, &sums, args.sums, sizeof(sums));
 	if (code)
 		return sample_pass(error, code);
-	args.everyone = dangling_lost ? 0 : weir_load_u64_relaxed_sys(&sums.dangling) / args.graph.vertices;
+	args.everyone = dangling_lost || !args.graph.vertices
+				? 0
+				: weir_load_u64_relaxed_sys(&sums.dangling) / args.graph.vertices;
 	code = graph_walk(&frame, "gather", plain, error);
 	if (!code)
 		code = sample_pass(error, graph_kernel(&frame, "pagerank_update"));

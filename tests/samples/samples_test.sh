@@ -327,6 +327,8 @@ printf '0 1\n1 0\n5 1\n1 5\n' >"$dir/gaps.el" # 2 to 4 have no edges
 "$graph" convert "$dir/gaps.el" "$dir/gaps.sg" --quiet
 check "rank of vertices without edges is lost" '"iterations": 20' pagerank "$dir/gaps.sg" --lose-dangling --tolerance 0 --verify
 check "or shared out" '"iterations": 20' pagerank "$dir/gaps.sg" --tolerance 0 --verify
+python3 -c 'import struct, sys; sys.stdout.buffer.write(struct.pack("<?qqq", False, 0, 0, 0))' >"$dir/none.sg"
+check "a graph without vertices" '"vertices": 0' pagerank "$dir/none.sg" --verify
 # Each iteration goes over all edges: in the text, too.
 if chosen "edges of all iterations"; then
   count=$((count + 1))
