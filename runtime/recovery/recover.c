@@ -9,7 +9,9 @@
 #include "../base/timeout.h"
 #include "takeover.h"
 
-enum { MOST_TRIES = 16 }; /* of creating queue pairs anew while other storages have the controller reset */
+enum {
+	MOST_TRIES = 16
+}; /* of creating queue pairs anew while other storages have the controller reset, or it is away */
 
 static void say(const struct weir_recovery *recovery, const struct weir_tracked_command *command,
 		const char *what)
@@ -132,6 +134,14 @@ static bool was_reset(const struct weir_storage *storage)
 	return transport->ops->was_reset && transport->ops->was_reset(transport);
 }
 
+/* What failed has a reason that passes. */
+static bool may_yet_succeed(const struct weir_storage *storage)
+{
+	struct weir_transport *transport = storage->transport;
+
+	return was_reset(storage) || (transport->ops->away && transport->ops->away(transport));
+}
+
 /* With all roles of all queue pairs. */
 static int reset_held(struct weir_recovery *recovery)
 {
@@ -166,7 +176,7 @@ static int reset(struct weir_recovery *recovery)
 	if (!error)
 		do
 			error = reset_held(recovery);
-		while (error && was_reset(storage) && --tries);
+		while (error && may_yet_succeed(storage) && --tries);
 	if (!error)
 		count(&storage->recovered.resets);
 	while (held > 0)

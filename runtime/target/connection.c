@@ -131,6 +131,21 @@ static bool is_idle(struct connection *connection)
 	       connection->note_bytes == connection->note_sent && target_controller_can_end(connection);
 }
 
+static bool has_expired(const struct connection *connection)
+{
+	return connection->controller && !connection->qid &&
+	       target_controller_expired(connection->controller, connection->server->now_ms);
+}
+
+/* A thread that was not here for long takes what came meanwhile before it says that nothing did. */
+static bool is_silent(struct connection *connection)
+{
+	if (!has_expired(connection))
+		return false;
+	connection->wire->ready(connection);
+	return connection->state != CONNECTION_DEAD && has_expired(connection);
+}
+
 void target_connection_check(struct connection *connection)
 {
 	const struct target_server *server = connection->server;
@@ -139,9 +154,7 @@ void target_connection_check(struct connection *connection)
 	if (connection->state == CONNECTION_DEAD)
 		return;
 	if (stopping > 1 || (stopping && is_idle(connection)) ||
-	    (connection->deadline_ms && server->now_ms >= connection->deadline_ms) ||
-	    (connection->controller && !connection->qid &&
-	     target_controller_expired(connection->controller, server->now_ms)))
+	    (connection->deadline_ms && server->now_ms >= connection->deadline_ms) || is_silent(connection))
 		target_connection_end(connection);
 }
 

@@ -27,8 +27,8 @@ struct target_rdma {
 	struct ibv_mr *region;
 	u32 *kept;
 	u32 *kept_bytes;
-	u32 kept_head;
-	u32 kept_tail;
+	u64 kept_head;
+	u64 kept_tail;
 	bool invalidates;
 	bool more;
 	bool broken;

@@ -184,7 +184,7 @@ static void start_kept(struct connection *connection)
 	struct target_rdma *rdma = connection->rdma;
 
 	while (connection->free && rdma->kept_head != rdma->kept_tail && may_start(connection)) {
-		u32 at = rdma->kept_head++ % rdma->count;
+		u32 at = (u32)(rdma->kept_head++ % rdma->count);
 
 		start(connection, rdma->kept[at], rdma->kept_bytes[at]);
 	}

@@ -91,6 +91,8 @@ struct weir_rings {
  * @restart: the controller may have been reset behind our back, with all of its PCI function: wait until that
  * is over, and let it do DMA and have registers again; 0 or a negative errno with a sentence. NULL: nothing
  * to do
+ * @away: its controller is not connected, and is looked for: what failed for that may be tried again, with
+ * @restart first. NULL: it has no connection to lose
  * @give_way: asked about forty times a second by one thread: let go of the controller if the system wants it
  * back; its registers read as all ones from then on. NULL: nobody would
  * @wanted: asked before @give_way by the same thread: the system wants it back. NULL: never
@@ -137,6 +139,7 @@ struct weir_transport_ops {
 	void (*write32)(struct weir_transport *transport, uint32_t offset, uint32_t value);
 	uint64_t (*doorbell)(struct weir_transport *transport, unsigned index);
 	int (*restart)(struct weir_transport *transport);
+	bool (*away)(struct weir_transport *transport);
 	void (*stats)(struct weir_transport *transport, struct weir_transport_stats *stats);
 	bool (*wanted)(struct weir_transport *transport);
 	void (*give_way)(struct weir_transport *transport);

@@ -9,12 +9,23 @@
 #include <stdint.h>
 
 #include <cmocka.h>
+#include <poll.h>
 #include <pthread.h>
 
+#include "target/parts.h"
 #include "target_host.h"
 #include "../rig/leaks.h"
 
-enum { HOSTS = 6, ROUNDS = 50, CONNECTS = 300, WARM = 10 };
+enum {
+	HOSTS = 6,
+	ROUNDS = 50,
+	CONNECTS = 300,
+	WARM = 10,
+	OTHERS = 70,
+	SHORT_MS = 200,
+	SOME_MS = 10,
+	STEPS = 1000
+};
 
 static struct host admins[HOSTS], queues[HOSTS];
 static u16 served; /* the controller of serve_one() */
@@ -275,6 +286,54 @@ static void stopping_answers_what_was_begun(void **state)
 	weir_target_destroy(target);
 }
 
+static void begin(struct host *host, struct nvme_sqe sqe)
+{
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 0);
+	host_capsule(host, &sqe, NULL, 0);
+}
+
+/*
+ * A thread that was not here for longer than a host may be silent finds more than it takes at a time. The
+ * Keep Alive that is behind all else was sent in time, and counts before its connection is ended.
+ */
+static void what_waits_to_be_read_is_no_silence(void **state)
+{
+	struct weir_target *stepped = host_target(1, NULL);
+	struct target_server *server = &stepped->servers[0];
+	static struct host others[OTHERS];
+	struct nvme_sqe sqe;
+	u64 heard_ms;
+
+	(void)state;
+	host_stepped = stepped;
+	for (unsigned i = 0; i < OTHERS; i++)
+		(void)host_admin(&others[i], stepped, 0);
+	(void)host_admin(&admins[0], stepped, 0);
+	sqe = host_command(&admins[0], NVME_ADMIN_SET_FEATURES, 0);
+	sqe.cdw10 = NVME_FEATURE_KEEP_ALIVE_TIMER;
+	sqe.cdw11 = SHORT_MS;
+	begin(&admins[0], sqe);
+	assert_int_equal(host_response(&admins[0], NULL), 0);
+	(void)host_admin(&queues[0], stepped, 0); /* or epoll has the one that was last first once more */
+	heard_ms = server->now_ms;
+	for (unsigned i = 0; i < OTHERS; i++)
+		begin(&others[i], host_command(&others[i], NVME_ADMIN_KEEP_ALIVE, 0));
+	begin(&admins[0], host_command(&admins[0], NVME_ADMIN_KEEP_ALIVE, 0));
+	while (!target_controller_expired(server->connections->next->controller, heard_ms)) {
+		(void)poll(NULL, 0, SOME_MS);
+		heard_ms = target_now_ms();
+	}
+	assert_int_equal(host_response(&admins[0], NULL), 0);
+	for (unsigned i = 0; i < OTHERS; i++)
+		close(others[i].socket);
+	close(queues[0].socket), close(admins[0].socket);
+	for (unsigned i = 0; i < STEPS && server->connections; i++)
+		(void)weir_target_step(stepped, 0);
+	assert_null(server->connections);
+	host_stepped = NULL;
+	weir_target_destroy(stepped);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +346,7 @@ int main(void)
 		cmocka_unit_test(a_number_waits_for_its_commands),
 		cmocka_unit_test(a_failed_storage_is_in_csts),
 		cmocka_unit_test(stopping_answers_what_was_begun),
+		cmocka_unit_test(what_waits_to_be_read_is_no_silence),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

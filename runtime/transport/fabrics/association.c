@@ -21,7 +21,6 @@
 #include "paths.h"
 
 enum {
-	COMMAND_MS = 5000,
 	POLL_EVERY_NS = 2000000,
 	SHUTDOWN_MS = 60000, /* who asked for it says when that is too long (runtime/storage/admin.c) */
 	LEAST_NOTICE_MS = 1500,
@@ -187,7 +186,7 @@ static int property_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, const
 			    u64 *value)
 {
 	struct nvme_cqe cqe;
-	int error = nvmf_command(&nvmf->queues[0], sqe, NULL, 0, NVMF_NO_DATA, what, &cqe, COMMAND_MS);
+	int error = nvmf_command(&nvmf->queues[0], sqe, NULL, 0, NVMF_NO_DATA, what, &cqe, NVMF_COMMAND_MS);
 
 	if (!error && status_of(&cqe))
 		error = weir_fail(EIO,
@@ -438,7 +437,7 @@ static int admin_command(struct nvmf *nvmf, const struct nvme_sqe *sqe, void *da
 {
 	struct nvme_cqe cqe;
 	int error = nvmf_command(&nvmf->queues[0], sqe, data, data ? NVME_IDENTIFY_BYTES : 0,
-				 data ? NVMF_TO_HOST : NVMF_NO_DATA, what, &cqe, COMMAND_MS);
+				 data ? NVMF_TO_HOST : NVMF_NO_DATA, what, &cqe, NVMF_COMMAND_MS);
 
 	if (!error && status_of(&cqe))
 		error = weir_fail(status_of(&cqe) == NVME_STATUS_INVALID_NAMESPACE ? ENODEV : EIO,
@@ -539,6 +538,8 @@ static int identify_again(struct nvmf *nvmf)
 	}
 	if (!error)
 		error = nvmf_check_namespace(nvmf);
+	if (!error && nvmf->retry_delays)
+		error = nvmf_know_delays(nvmf);
 	return error || !nvmf->queues_asked
 		       ? error
 		       : admin_command(nvmf, &features, NULL, "Set Features (Number of Queues)");

@@ -297,6 +297,16 @@ static void note_namespace(struct nvmf *nvmf, u32 nsid, const u8 *identify)
 	nvmf->controller.block_log2 = log2 < 16 ? log2 : 0;
 }
 
+int nvmf_know_delays(struct nvmf *nvmf)
+{
+	u8 behavior[HOST_BEHAVIOR_BYTES] = { 1 }; /* ACRE: retry delays are known here */
+	const struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_SET_FEATURES, .cdw10 = NVME_FEATURE_HOST_BEHAVIOR };
+	struct nvme_cqe cqe;
+
+	return nvmf_command(&nvmf->queues[0], &sqe, behavior, sizeof(behavior), NVMF_TO_CONTROLLER,
+			    "Set Features (Host Behavior Support)", &cqe, NVMF_COMMAND_MS);
+}
+
 void nvmf_bridge_end(struct nvmf_queue *admin, struct nvmf_request *request)
 {
 	struct nvmf *nvmf = admin->nvmf;

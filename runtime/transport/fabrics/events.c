@@ -13,7 +13,6 @@
 #include "paths.h"
 
 enum {
-	COMMAND_MS = 5000,
 	FEATURE_ASYNC_EVENTS = 0x0b,
 	WANTED = 1 << 8 | 1 << 11, /* of OAES, and of the feature: namespaces, ANA */
 	LOG_CHANGED_NAMESPACES = 0x04,
@@ -30,7 +29,8 @@ int nvmf_get_log(struct nvmf *nvmf, u8 log, uint64_t offset, void *to, u32 bytes
 				      .cdw12 = (u32)offset,
 				      .cdw13 = (u32)(offset >> 32) };
 	struct nvme_cqe cqe;
-	int error = nvmf_command(&nvmf->queues[0], &sqe, to, bytes, NVMF_TO_HOST, what, &cqe, COMMAND_MS);
+	int error =
+		nvmf_command(&nvmf->queues[0], &sqe, to, bytes, NVMF_TO_HOST, what, &cqe, NVMF_COMMAND_MS);
 
 	if (!error && cqe.dw3 >> 17)
 		error = weir_fail(EIO, "\"%s\": the controller refuses %s with status %#x", nvmf->uri, what,
@@ -61,7 +61,7 @@ int nvmf_events_begin(struct nvmf *nvmf)
 	if (!wanted)
 		return 0;
 	error = nvmf_command(&nvmf->queues[0], &sqe, NULL, 0, NVMF_NO_DATA,
-			     "Set Features (Asynchronous Event Configuration)", &cqe, COMMAND_MS);
+			     "Set Features (Asynchronous Event Configuration)", &cqe, NVMF_COMMAND_MS);
 	if (!error && !(cqe.dw3 >> 17)) /* one that refuses sends none: the host asks by itself */
 		ask(nvmf);
 	return error;

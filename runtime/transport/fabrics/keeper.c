@@ -92,8 +92,9 @@ static void reset(struct nvmf *nvmf, u32 falls)
 	}
 	nvmf->enabled = nvmf->lost = nvmf->moving = nvmf->rerouted = nvmf->events_due = false;
 	nvmf->event = 0;
-	nvmf->lost_ns = nvmf->silent_ns = 0;
+	nvmf->lost_ns = nvmf->silent_ns = nvmf->rerouted_ns = 0;
 	nvmf->resent_open = 0;
+	nvmf->retry_delays = false;
 	nvmf->falls_done = falls;
 	publish(nvmf, 0);
 }
@@ -107,27 +108,84 @@ static bool rings_usable(struct nvmf *nvmf, u32 entries)
 				  entries * sizeof(struct nvme_cqe));
 }
 
+/* Return: as nvmf_associate(); a controller that does not get ready is left, and another path is the next. */
+static int start(struct nvmf *nvmf, u32 cc)
+{
+	int error = nvmf->associated ? 0 : nvmf_associate(nvmf);
+	bool connected = !error;
+
+	if (!error)
+		error = nvmf_enable(nvmf, cc);
+	if (error && nvmf->began) {
+		nvmf_path_refuse(nvmf, connected);
+		nvmf_dissociate(nvmf);
+	}
+	return error;
+}
+
+static void give_up(struct nvmf *nvmf)
+{
+	weir_report("storage \"%s\": not connected again within %llu s, and given up: %s", nvmf->uri,
+		    (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000), weir_last_error());
+	publish(nvmf, UINT32_MAX);
+}
+
+/* It did not come of it: when to connect next, or never. @since_ns: of the first try. */
+static void try_later(struct nvmf *nvmf, uint64_t since_ns)
+{
+	uint64_t now = nvmf_now_ns();
+
+	if (now - since_ns >= nvmf->keys.ctrl_loss_ms * MS)
+		give_up(nvmf);
+	nvmf->again_ns = now + nvmf->pause_ns;
+	nvmf->pause_ns = nvmf->pause_ns * 2 < MOST_PAUSE_MS * (uint64_t)MS ? nvmf->pause_ns * 2
+									   : MOST_PAUSE_MS * (uint64_t)MS;
+}
+
+/* A target that is away just when its controller was reset is looked for as one that went away before. */
+static void away_after_reset(struct nvmf *nvmf)
+{
+	if (!nvmf->away_ns) {
+		nvmf->away_ns = nvmf_now_ns();
+		nvmf->pause_ns = FIRST_PAUSE_MS * (uint64_t)MS;
+		weir_report("storage \"%s\": not connected after its reset: %s; trying again for %llu s",
+			    nvmf->uri, weir_last_error(),
+			    (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
+	}
+	store_release_u32(&nvmf->registers.connected, 0);
+	try_later(nvmf, nvmf->away_ns);
+}
+
+static void fail_start(struct nvmf *nvmf)
+{
+	nvmf->enabled = true;
+	weir_report("%s", weir_last_error());
+	publish(nvmf, NVME_CSTS_FATAL);
+}
+
 static void enable(struct nvmf *nvmf, u32 cc)
 {
 	struct nvmf_queue *admin = &nvmf->queues[0];
 	u32 entries = (load_relaxed_u32(&nvmf->registers.aqa) & 0xfff) +
 		      1; /* relaxed, as the others: ordered by the load of CC (fabrics.R1) */
-	int error = nvmf->associated ? 0 : nvmf_associate(nvmf);
+	int error = start(nvmf, cc);
 
-	if (!error)
-		error = nvmf_enable(nvmf, cc);
 	(void)weir_dma_view_refresh(nvmf->dma, &nvmf->view);
+	if (error && nvmf_stopping(nvmf))
+		return; /* reset or closed meanwhile: that is no failure */
+	if (error && nvmf->began) {
+		away_after_reset(nvmf);
+		return;
+	}
 	if (!error && !rings_usable(nvmf, entries))
 		error = weir_fail(EINVAL, "storage \"%s\": the admin queue's rings cannot be used",
 				  nvmf->uri);
-	if (error && load_relaxed_u32(&nvmf->registers.falls) != nvmf->falls_done)
-		return; /* reset meanwhile: that is no failure */
-	nvmf->enabled = true;
 	if (error) {
-		weir_report("%s", weir_last_error());
-		publish(nvmf, NVME_CSTS_FATAL);
+		fail_start(nvmf);
 		return;
 	}
+	nvmf->enabled = nvmf->began = true;
+	nvmf->away_ns = 0;
 	nvmf_ring_open(admin, load_relaxed_u64(&nvmf->registers.asq), load_relaxed_u64(&nvmf->registers.acq),
 		       entries);
 	admin->has_sq = true;
@@ -146,6 +204,11 @@ static void shut_down(struct nvmf *nvmf, u32 cc, u32 csts)
 	publish(nvmf, csts | NVME_CSTS_FATAL);
 }
 
+static bool may_start(const struct nvmf *nvmf)
+{
+	return !nvmf->away_ns || nvmf_now_ns() >= nvmf->again_ns;
+}
+
 /* See whether the host asks for something by its registers. */
 static bool control(struct nvmf *nvmf)
 {
@@ -158,7 +221,7 @@ static bool control(struct nvmf *nvmf)
 		return false;
 	if (falls != nvmf->falls_done)
 		reset(nvmf, falls);
-	else if (!nvmf->enabled && (cc & NVME_CC_ENABLE))
+	else if (!nvmf->enabled && (cc & NVME_CC_ENABLE) && may_start(nvmf))
 		enable(nvmf, cc);
 	else if (nvmf->enabled && (cc & NVME_CC_SHUTDOWN_MASK) &&
 		 !(csts & (NVME_CSTS_SHUTDOWN_MASK | NVME_CSTS_FATAL)))
@@ -249,13 +312,6 @@ static void lose_other(struct nvmf *nvmf, unsigned host, uint64_t now)
 	say_lost_other(nvmf, host, silent ? "no answer to Keep Alive" : why, wait_ms);
 }
 
-static void give_up(struct nvmf *nvmf)
-{
-	weir_report("storage \"%s\": not connected again within %llu s, and given up: %s", nvmf->uri,
-		    (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000), weir_last_error());
-	publish(nvmf, UINT32_MAX);
-}
-
 static void say_connected(struct nvmf *nvmf, unsigned before)
 {
 	char text[WEIR_ADDRESS_BYTES + 16];
@@ -274,7 +330,6 @@ static void connect_again(struct nvmf *nvmf)
 	/* relaxed: its own */
 	unsigned before = (unsigned)load_relaxed_u64(&nvmf->counters.path);
 	int error = nvmf_associate_again(nvmf);
-	uint64_t now = nvmf_now_ns();
 
 	nvmf->lost = error ? false : nvmf->lost;
 	if (!error) {
@@ -286,11 +341,19 @@ static void connect_again(struct nvmf *nvmf)
 	}
 	if (nvmf_stopping(nvmf))
 		return;
-	if (now - nvmf->lost_ns >= nvmf->keys.ctrl_loss_ms * MS)
-		give_up(nvmf);
-	nvmf->again_ns = now + nvmf->pause_ns;
-	nvmf->pause_ns = nvmf->pause_ns * 2 < MOST_PAUSE_MS * (uint64_t)MS ? nvmf->pause_ns * 2
-									   : MOST_PAUSE_MS * (uint64_t)MS;
+	try_later(nvmf, nvmf->lost_ns);
+}
+
+/* Threads that were not here for long see what has come before they say that nothing did. */
+static bool is_silent(struct nvmf *nvmf, uint64_t now)
+{
+	struct nvmf_queue *admin = &nvmf->queues[0];
+
+	if (!nvmf->silent_ns || now - nvmf->silent_ns <= nvmf->keys.keep_alive_ms * MS)
+		return false;
+	admin->connection.readable = true; /* it may be */
+	(void)nvmf_receive(admin);
+	return nvmf->silent_ns && !nvmf->lost;
 }
 
 void nvmf_keep_alive(struct nvmf *nvmf, uint64_t now)
@@ -300,7 +363,7 @@ void nvmf_keep_alive(struct nvmf *nvmf, uint64_t now)
 
 	if (!limit || !nvmf->associated || nvmf->lost)
 		return;
-	if (nvmf->silent_ns && now - nvmf->silent_ns > limit) {
+	if (is_silent(nvmf, now)) {
 		nvmf->silent = true;
 		nvmf_lose(nvmf, "no answer to Keep Alive for %llu ms",
 			  (unsigned long long)nvmf->keys.keep_alive_ms);

@@ -16,7 +16,6 @@
 #include "paths.h"
 
 enum {
-	COMMAND_MS = 5000,
 	LOCK_MS = 500,   /* whoever has the storage's mutex may wait for the network */
 	AGAIN_MS = 1000, /* before queues that could not be connected are tried again */
 	MS = 1000000,
@@ -101,7 +100,7 @@ static bool has_queues(const struct nvmf *nvmf)
 }
 
 /* What lanes know of the controller in use. -EAGAIN: they do not have it yet. */
-static int note_storage(struct nvmf_path *path, struct nvmf_controller *used, u32 *queues_asked)
+static int note_storage(struct nvmf_path *path, struct nvmf_controller *used, u32 *queues_asked, bool *delays)
 {
 	bool known;
 
@@ -110,6 +109,7 @@ static int note_storage(struct nvmf_path *path, struct nvmf_controller *used, u3
 	known = has_queues(path->nvmf);
 	*used = path->nvmf->controller;
 	*queues_asked = path->nvmf->queues_asked;
+	*delays = path->nvmf->retry_delays;
 	pthread_mutex_unlock(&path->nvmf->mutex);
 	return known ? 0 : -EAGAIN;
 }
@@ -124,7 +124,7 @@ static int ask_for_queues(struct nvmf_path *path, u32 asked)
 	struct nvme_cqe cqe;
 	u32 submission, completion;
 	int error = nvmf_command(&probe->queues[0], &sqe, NULL, 0, NVMF_NO_DATA,
-				 "Set Features (Number of Queues)", &cqe, COMMAND_MS);
+				 "Set Features (Number of Queues)", &cqe, NVMF_COMMAND_MS);
 
 	if (!error && cqe.dw3 >> 17)
 		error = weir_fail(EIO, "storage \"%s\": the controller refuses I/O queues with status %#x",
@@ -211,10 +211,12 @@ static int connect_next(struct nvmf_path *path, bool *done)
 static int connect_all(struct nvmf_path *path)
 {
 	struct nvmf_controller used;
-	bool done = false;
+	bool done = false, delays = false;
 	u32 asked;
-	int error = note_storage(path, &used, &asked);
+	int error = note_storage(path, &used, &asked, &delays);
 
+	if (!error && delays)
+		error = nvmf_know_delays(path->probe);
 	if (!error)
 		error = ask_for_queues(path, asked);
 	if (!error)

@@ -23,6 +23,7 @@
 #include "identity.h"
 #include "tcp_pdu.h"
 #include "tls.h"
+#include "wire.h"
 
 enum {
 	NVMF_MOST_QUEUES = 1024,
@@ -36,6 +37,7 @@ enum {
 	NVMF_BUFFER_BYTES = 128 << 10, /* received, not taken yet */
 	NVMF_INTERNAL = 3,             /* commands of the host's own, per queue */
 	NVMF_INTERNAL_CID = 0xfff0,    /* theirs; a ring's begin behind its tail */
+	NVMF_COMMAND_MS = 5000,        /* for one of those that is waited for */
 	NVMF_KEEP_ALIVE = 1,           /* the request for Keep Alive; 0: whoever waits */
 	NVMF_EVENT = 2,                /* Asynchronous Event Request */
 	NVMF_REASON_BYTES = 400,
@@ -320,6 +322,7 @@ struct nvmf {
 	unsigned host;                   /* of keys.hosts: which one the association is with */
 	bool associated;
 	bool enabled; /* remote CC.EN is 1 */
+	bool began;   /* it was once */
 	bool lost;
 	bool wrote;        /* something was written since the last Flush */
 	bool unflushed;    /* a Flush at the end failed */
@@ -345,6 +348,7 @@ struct nvmf {
 	u32 late_queue;       /* the queue whose end that time is for, and nothing else; 0: there is none */
 	u32 falls_done;
 	u64 lost_ns;  /* when; 0: it is not lost */
+	u64 away_ns;  /* since when no start after a reset connects; 0: the last one did */
 	u64 again_ns; /* when to connect next */
 	u64 pause_ns;
 	u64 alive_ns;                /* when the next Keep Alive is due */
@@ -379,37 +383,6 @@ bool nvmf_stopping(const struct nvmf *nvmf);
 
 /** nvmf_lose() - the association is over, for @format's reason; the first one counts */
 void nvmf_lose(struct nvmf *nvmf, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-/**
- * struct nvmf_wire - what carries capsules and data; all above it is the same for each
- * @name: for people
- * @create: memory for a queue of @entries; 0 or a negative errno with a sentence
- * @destroy: that
- * @open: connect, within keys.connect_ms; 0 or a negative errno with a sentence
- * @close: nothing comes by it any more
- * @release: what is the storage's and no queue's; all are closed
- * @room: requests that can be begun
- * @begin: send @request, which has its state; there is room
- * @send: what is in line, as far as the connection takes it; whether anything was sent
- * @receive: take what has come; whether anything had
- */
-struct nvmf_wire {
-	const char *name;
-	int (*create)(struct nvmf_queue *queue, u32 entries);
-	void (*destroy)(struct nvmf_queue *queue);
-	int (*open)(struct nvmf_queue *queue, const struct weir_address *address);
-	void (*close)(struct nvmf_queue *queue);
-	void (*release)(struct nvmf *nvmf);
-	u32 (*room)(const struct nvmf_queue *queue);
-	void (*begin)(struct nvmf_queue *queue, struct nvmf_request *request);
-	bool (*send)(struct nvmf_queue *queue);
-	bool (*receive)(struct nvmf_queue *queue);
-};
-
-/* connection.c: sockets and their agreement. rdma.c: RDMA; a build without it has NULL (rdma_none.c). */
-
-extern const struct nvmf_wire nvmf_wire_tcp;
-extern const struct nvmf_wire *const nvmf_wire_rdma;
 
 static inline int nvmf_connection_create(struct nvmf_queue *queue, u32 entries)
 {
@@ -522,6 +495,9 @@ void nvmf_ring_check(struct nvmf *nvmf);
 
 /** nvmf_bridge_begin() - carry out @sqe, or send it */
 void nvmf_bridge_begin(struct nvmf_queue *admin, const struct nvme_sqe *sqe);
+/** nvmf_know_delays() - say to @nvmf's controller that this host knows retry delays, as lanes' host did; 0,
+ * even if it refuses: then it gives none; or a negative errno with a sentence */
+int nvmf_know_delays(struct nvmf *nvmf);
 /** nvmf_bridge_end() - note what the controller says in answer, before its completion is posted */
 void nvmf_bridge_end(struct nvmf_queue *admin, struct nvmf_request *request);
 /** nvmf_note_controller() - take what is needed from Identify Controller's 4096 bytes, and hide what weir

@@ -20,7 +20,6 @@ enum {
 	FIRST_PAUSE_MS = 100,
 	MOST_PAUSE_MS = 2000,
 	DEFAULT_PERIOD_MS = 2500, /* without Keep Alive */
-	COMMAND_MS = 5000,
 	TEND_NS = 50000000, /* how long a state may go unseen by the thread of another path's I/O queues */
 	MS = 1000000,
 };
@@ -117,7 +116,7 @@ static int identify(struct nvmf *probe)
 	u8 page[NVME_IDENTIFY_BYTES];
 	struct nvme_cqe cqe;
 	int error = nvmf_command(&probe->queues[0], &sqe, page, sizeof(page), NVMF_TO_HOST,
-				 "Identify Controller", &cqe, COMMAND_MS);
+				 "Identify Controller", &cqe, NVMF_COMMAND_MS);
 
 	if (!error && cqe.dw3 >> 17)
 		error = weir_fail(EIO, "storage \"%s\": the controller refuses Identify Controller",

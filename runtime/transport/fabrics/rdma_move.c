@@ -150,6 +150,7 @@ void nvmf_rdma_begin(struct nvmf_queue *queue, struct nvmf_request *request)
 		part.lkey = rdma->capsules_region->lkey;
 		error = part.length ? ibv_post_send(rdma->link.id->qp, &capsule, &bad) : ENOMEM;
 	}
+	request->granted = request->bytes; /* the controller reads them without a word */
 	if (error)
 		nvmf_lose(queue->nvmf, "a command could not be sent by RDMA: %s", strerror(error));
 	else
@@ -209,7 +210,6 @@ static void take_events(struct nvmf_queue *queue)
 	struct rdma_cm_event *event;
 
 	queue->connection.readable = false;
-	weir_rdma_notified(link);
 	while (rdma_get_cm_event(link->events, &event) == 0) {
 		enum rdma_cm_event_type type = event->event;
 

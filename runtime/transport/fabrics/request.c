@@ -60,7 +60,16 @@ void nvmf_request_send(struct nvmf_queue *queue, struct nvmf_request *request)
 	queue->nvmf->wire->begin(queue, request);
 }
 
-/* What its issuer gets to see: a read that brought too little, or other bytes than were sent, was no success.
+/* The controller has not asked for all that it was to write. Hints it may leave where they are. */
+static bool is_untaken(const struct nvmf_request *request)
+{
+	return request->way == NVMF_TO_CONTROLLER && request->granted < request->bytes &&
+	       (request->sqe.cdw0 & 0xff) != NVME_OPCODE_DSM;
+}
+
+/*
+ * What its issuer gets to see: a read that brought too little, or other bytes than were sent, was no success,
+ * and neither was a write whose data stayed here.
  */
 static u32 status_of(const struct nvmf_request *request)
 {
@@ -70,7 +79,7 @@ static u32 status_of(const struct nvmf_request *request)
 		return status;
 	if (request->corrupt)
 		return NVME_STATUS_TRANSIENT_TRANSPORT;
-	if (request->way == NVMF_TO_HOST && request->received < request->bytes)
+	if ((request->way == NVMF_TO_HOST && request->received < request->bytes) || is_untaken(request))
 		return NVME_STATUS_DATA_TRANSFER_ERROR;
 	return NVME_STATUS_SUCCESS;
 }

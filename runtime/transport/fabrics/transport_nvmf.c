@@ -374,6 +374,15 @@ static int nvmf_restart(struct weir_transport *transport)
 	return 0;
 }
 
+static bool nvmf_away(struct weir_transport *transport)
+{
+	struct nvmf *nvmf = nvmf_of(transport);
+
+	/* acquire: as above */
+	return !load_acquire_u32(&nvmf->registers.connected) &&
+	       load_acquire_u32(&nvmf->registers.csts) != UINT32_MAX;
+}
+
 static void nvmf_stats(struct weir_transport *transport, struct weir_transport_stats *stats)
 {
 	struct nvmf *nvmf = nvmf_of(transport);
@@ -413,6 +422,7 @@ const struct weir_transport_ops weir_transport_nvmf = {
 	.write32 = nvmf_write32,
 	.doorbell = nvmf_doorbell,
 	.restart = nvmf_restart,
+	.away = nvmf_away,
 	.stats = nvmf_stats,
 	.halt = nvmf_halt,
 	.path = nvmf_path,

@@ -13,11 +13,14 @@ Kinds: cut=BYTES (of the answer, then the connection is closed), silent (no answ
 stranger (a response to no command), type, hlen, plen, pdo, flags, datal, datao, range (that field of C2HData or the response is wrong),
 hdgst, ddgst (a digest is wrong), flip (a bit of the data is, and the digest that of the right data), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
 reset (RST), r2t-twice, r2t-range, r2t-more (the second one asks for more than is left), garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
-Keep Alive included), shuffle (answers in pairs, the later one first). flush=CODE strikes Flush alone.
+Keep Alive included), shuffle (answers in pairs, the later one first). flush=CODE strikes Flush alone, untaken (success, and no data
+was asked for) a write or Dataset Management.
 A transfer beyond --mdts is refused. With --icdoff data of an I/O command does not begin where the command ends: it prints "inside" if it does.
+Of Keep Alive: --late-ms is how long its answer takes. With --crdt it has a retry delay, and prints what a host says that it knows.
 Of the discovery log: --changes N, it is another one behind each of the first N reads of its header.
 Of commands behind a connection that was lost: --again N prints "early" if another one comes before the first N of a queue are answered.
-Of connecting: unready (CSTS stays 0; --to is CAP.TO), refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short), deaf (accepts, says nothing).
+Of connecting: unready (CSTS stays 0; --to is CAP.TO), refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short), deaf (accepts, says nothing), leave (closes the admin queue's connection
+instead of saying how many queues there are).
 """
 import argparse
 import random
@@ -300,6 +303,8 @@ class Connection:
                 return self.response(cid, 0x400F)
             spoiled = self.spoil(cid, data)
             return self.answer_read(cid, data) if spoiled is None else spoiled
+        if opcode in (1, 9) and kind == 0x5A and peer.fault("untaken"):
+            return self.response(cid)
         if opcode in (1, 5):
             data = inside if kind == 0x01 else self.take_data(cid, length)
             if len(data) != end - begin:
@@ -357,6 +362,7 @@ class Connection:
         if cns == 1:
             out[4:24], out[24:64] = b"peer".ljust(20), b"scripted peer".ljust(40)
             out[77], out[525] = args.mdts, 1
+            struct.pack_into("<H", out, 128, args.crdt)
             struct.pack_into("<H", out, 256, 0x100)
             struct.pack_into("<H", out, 320, 1)
             struct.pack_into("<H", out, 514, args.maxcmd)
@@ -388,7 +394,7 @@ class Connection:
             peer.generation += 1
         return log[at:at + n]
 
-    def admin(self, sqe):
+    def admin(self, sqe, data):
         peer = self.peer
         opcode, cid = sqe[0], struct.unpack_from("<H", sqe, 2)[0]
         if opcode == 2 and sqe[40] == 0x70:
@@ -399,10 +405,16 @@ class Connection:
         if opcode == 6:
             data = self.identify(sqe[40], struct.unpack_from("<I", sqe, 4)[0])
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, 4096, 0), data) + self.response(cid)
+        if opcode == 9 and sqe[40] == 7 and peer.fault("leave"):
+            raise Gone()
         if opcode == 9 and sqe[40] == 7:
             return self.response(cid, 0, min(struct.unpack_from("<H", sqe, 44)[0], peer.args.queues - 1) * 0x10001)
+        if opcode == 9 and sqe[40] == 0x16:
+            peer.say("behavior", len(data), data[0])
+            return self.response(cid)
         if opcode == 0x18:
             peer.count("alive")
+            time.sleep(peer.args.late_ms / 1000)
             return self.response(cid)
         if opcode == 8:
             peer.count("abort")
@@ -413,7 +425,7 @@ class Connection:
         self.sqhd = (self.sqhd + 1) & 0xFF
         if sqe[0] == 0x7F:
             return self.fabrics(sqe, data)
-        return self.io(sqe, data) if self.qid else self.admin(sqe)
+        return self.io(sqe, data) if self.qid else self.admin(sqe, data)
 
     def check_again(self, opcode):
         """The last of the commands that were sent again waits for its answer: nothing new comes before it."""
@@ -493,6 +505,8 @@ def main():
     parser.add_argument("--to", type=int, default=10)
     parser.add_argument("--changes", type=int, default=0)
     parser.add_argument("--again", type=int, default=0)
+    parser.add_argument("--crdt", type=int, default=0)
+    parser.add_argument("--late-ms", type=int, default=0)
     parser.add_argument("--maxcmd", type=int, default=0)
     parser.add_argument("--mdts", type=int, default=5)
     parser.add_argument("--queues", type=int, default=64)

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * fabrics_again_test.c: nvmf: storages whose controller was away, or answers to what it was not given, and
+ * what is known of them when they are connected again.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include <weir/disk.h>
+
+#include "peer_storage.h"
+
+enum { KEEP_ALIVE_MS = 200, SOME_MS = 1 };
+
+/*
+ * A command without an answer leads to a new queue pair, which is refused, and so to a reset, behind which
+ * the target refuses to be connected to a few times: that is a loss as any other.
+ */
+static void a_target_away_at_a_reset_is_found_again(void **state)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer,
+			       "silent refuse=0x4006:queue=1:skip=1 refuse=0x4181:queue=0:skip=1:count=3 "
+			       "--queues 1"));
+	must(open_storage("timeout_ms=2000", &storage));
+	(void)weir_storage_read(storage, 0, found, 4096);
+	check_round(storage, 0, 65536, 1);
+	must(weir_stats(storage, &stats));
+	assert_true(stats.resets > 0);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "fault refuse"), 4);
+	assert_int_equal(peer_printed(&peer, "fault silent"), 1);
+}
+
+/*
+ * It leaves behind the reset, for longer than an admin command may take: the reset is tried again once it is
+ * there.
+ */
+static void a_target_lost_behind_a_reset_is_found_again(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 leave:skip=1 "
+				      "refuse=0x4181:queue=0:skip=2:count=5 --queues 1"));
+	must(open_storage("timeout_ms=2000", &storage));
+	(void)weir_storage_read(storage, 0, found, 4096);
+	check_round(storage, 0, 65536, 1);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "fault leave"), 1);
+	assert_int_equal(peer_printed(&peer, "fault refuse"), 6);
+}
+
+/* As long as one that was lost before, and no longer. */
+static void a_target_away_at_a_reset_is_given_up(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 "
+				      "refuse=0x4181:queue=0:skip=1:count=1000000 --queues 1"));
+	must(open_storage("timeout_ms=2000&ctrl_loss_s=1", &storage));
+	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
+	assert_int_equal(weir_storage_read(storage, 0, found, 512), -EIO);
+	assert_non_null(strstr(weir_last_error(), "no longer answers"));
+	(void)weir_storage_close(storage);
+	peer_end(&peer);
+	assert_true(peer_printed(&peer, "fault refuse") > 2);
+}
+
+/* Success for data that the controller has never asked for: nothing was written. */
+static void a_write_without_its_data_is_an_error(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "untaken:count=100 --inside 0"));
+	must(open_storage("", &storage));
+	memset(wrote, 0x5a, TRANSFER);
+	assert_int_equal(weir_storage_write(storage, 0, wrote, 4096), -EIO);
+	must(weir_storage_read(storage, 0, found, 4096));
+	assert_true(pristine(found, 0, 4096));
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_true(peer_printed(&peer, "fault untaken") > 0);
+	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
+}
+
+/* What the host said that it knows a new association does not know: it is said again. */
+static void retry_delays_are_known_to_each_association(void **state)
+{
+	static const struct {
+		const char *peer;
+		unsigned said;
+	} peers[] = {
+		{ "--crdt 1 reset:skip=2", 2 },
+		{ "reset:skip=2", 0 },
+	};
+	struct weir_storage *storage;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
+		assert_true(peer_start(&peer, peers[i].peer));
+		must(open_storage("", &storage));
+		check_round(storage, 0, 65536, i);
+		must(weir_storage_close(storage));
+		peer_end(&peer);
+		assert_int_equal(peer_printed(&peer, "connect 0"), 2);
+		assert_int_equal(peer_printed(&peer, "behavior 512 1"), peers[i].said);
+	}
+}
+
+/* With the storage's mutex: a Keep Alive is on its way, and its answer takes a while. */
+static void lock_with_keep_alive(struct nvmf *nvmf)
+{
+	for (;;) {
+		pthread_mutex_lock(&nvmf->mutex);
+		if (nvmf->silent_ns)
+			return;
+		pthread_mutex_unlock(&nvmf->mutex);
+		(void)poll(NULL, 0, SOME_MS);
+	}
+}
+
+/* The thread that keeps the association was not there for long: the answer is, and the controller not silent.
+ */
+static void an_answer_that_waits_is_no_silence(void **state)
+{
+	struct pollfd answer = { .events = POLLIN };
+	struct weir_storage *storage;
+	struct nvmf *nvmf;
+	uint64_t sent;
+
+	(void)state;
+	assert_true(peer_start(&peer, "--late-ms 20"));
+	must(open_storage("keep_alive_ms=200", &storage));
+	nvmf = (struct nvmf *)storage->transport;
+	lock_with_keep_alive(nvmf);
+	sent = nvmf->silent_ns;
+	answer.fd = nvmf->queues[0].connection.socket;
+	assert_int_equal(poll(&answer, 1, -1), 1);
+	while (nvmf_now_ns() - sent <= 2 * KEEP_ALIVE_MS * (uint64_t)1000000)
+		(void)poll(NULL, 0, SOME_MS);
+	while (nvmf->silent_ns == sent) {
+		pthread_mutex_unlock(&nvmf->mutex);
+		(void)poll(NULL, 0, SOME_MS);
+		pthread_mutex_lock(&nvmf->mutex);
+	}
+	pthread_mutex_unlock(&nvmf->mutex);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_target_away_at_a_reset_is_found_again),
+		cmocka_unit_test(a_target_lost_behind_a_reset_is_found_again),
+		cmocka_unit_test(a_target_away_at_a_reset_is_given_up),
+		cmocka_unit_test(a_write_without_its_data_is_an_error),
+		cmocka_unit_test(retry_delays_are_known_to_each_association),
+		cmocka_unit_test(an_answer_that_waits_is_no_silence),
+	};
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
+	return cmocka_run_group_tests(tests, open_context, close_context);
+}
