@@ -52,6 +52,10 @@ for i in {16..99}; do # a server has more functions than a short list holds
   mkdir "$root/sys/devices/pci/0000:$i:00.0"; ln -s "$root/sys/devices/pci/0000:$i:00.0" "$functions/0000:$i:00.0"
   echo 0x088000 >"$functions/0000:$i:00.0/class"; echo '(null)' >"$functions/0000:$i:00.0/driver_override"
 done
+# More block devices than a short list holds, beside what else such a folder has: one of them is in use.
+function_ 0000:0b:00.0 0x010802 21 nvme; disk 0000:0b:00.0 nvme11 nvme11n1 259:40; mkdir "$functions/0000:0b:00.0/nvme/nvme11"/{a..z}{0..9}
+function_ 0000:0c:00.0 0x010802 22 nvme; disk 0000:0c:00.0 nvme12 nvme12n1 259:41; mkdir "$root/sys/block/nvme12n1"/{a..z}{0..9}
+for i in {2..90}; do disk 0000:0b:00.0 nvme11 nvme11n$i 260:$i; disk 0000:0c:00.0 nvme12 nvme12n1 259:41 nvme12n1p$i 261:$i; done
 : >"$root/sys/bus/pci/drivers_probe"
 mkdir -p "$root/proc/self" "$root/run"
 cat >"$root/proc/self/mountinfo" <<'EOF'
@@ -59,6 +63,7 @@ cat >"$root/proc/self/mountinfo" <<'EOF'
 23 22 259:5 / /data rw,relatime - xfs /dev/nvme1n1p3 rw
 24 22 0:44 / /home rw,relatime - btrfs /dev/nvme9n1p1 rw
 26 22 259:30 / /scratch rw,relatime - ext4 /dev/nvme10n1 rw
+27 22 259:40 / /many rw,relatime - ext4 /dev/nvme11n1 rw
 25 22 0:5 / /proc rw - proc proc rw
 EOF
 printf 'Filename Type Size Used Priority\n/dev/nvme2n1p2 partition 1 0 -2\n' >"$root/proc/swaps"
@@ -81,6 +86,9 @@ check "a mounted one, its domain left out" 1 'nvme1n1p3 is mounted on /data' bin
 check "a mounted one whose file system has numbers of its own" 1 'nvme9n1p1 is mounted on /home' bind 09:00.0
 check "a mounted one whose namespace can have several controllers" 1 'nvme10n1 is mounted on /scratch' bind 0a:00.0
 check "a swapped one" 1 'nvme2n1p2 is swapped on' bind 0000:03:00.0
+mkdir "$root/sys/block/nvme12n1/nvme12n1p90/holders/dm-0"
+check "one of many namespaces is mounted" 1 'nvme11n1 is mounted on /many' bind 0b:00.0
+check "one of many partitions is part of dm" 1 'nvme12n1p90 is part of dm-0' unbind 0c:00.0
 check "a part of md" 1 'nvme3n1 is part of md0' bind 0000:04:00.0
 check "unbind looks, too" 1 'nvme3n1 is part of md0' unbind 0000:04:00.0
 check "a network card" 1 'no NVMe controller, but of class 0x020000' bind 06:00.1
@@ -123,7 +131,7 @@ output=$("$bind" --root "$root" show --json)
 python3 - "$output" <<'EOF'
 import json, sys
 rows = {row["address"]: row for row in json.loads(sys.argv[1])["controllers"]}
-assert list(rows) == [f"0000:0{n}:00.0" for n in "123456789a"], list(rows)
+assert list(rows) == [f"0000:0{n}:00.0" for n in "123456789abc"], list(rows)
 assert rows["0000:01:00.0"]["blocks"] == ["nvme0n1", "nvme0n1p1"] and not rows["0000:01:00.0"]["can_bind"]
 assert rows["0000:08:00.0"]["can_bind"] and rows["0000:08:00.0"]["driver"] == "vfio-pci" and rows["0000:08:00.0"]["why_not"] == ""
 assert "root file system" in rows["0000:01:00.0"]["why_not"] and rows["0000:07:00.0"]["iommu_group"] == ""

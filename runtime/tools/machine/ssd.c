@@ -30,8 +30,14 @@ static void read_node(struct node *node, const char *block)
 	node->writable = faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0;
 }
 
+static bool is_used(void *why, const char *block)
+{
+	return tree_used(block, why) != TREE_FREE;
+}
+
 static void read_nodes(struct ssd *ssd)
 {
+	char why[TREE_WHY_BYTES];
 	struct tree_names blocks;
 
 	tree_blocks(ssd->function.address, &blocks);
@@ -44,6 +50,8 @@ static void read_nodes(struct ssd *ssd)
 		if (ssd->node_count < CHECK_NODES)
 			ssd->nodes[ssd->node_count++] = node;
 	}
+	if (!ssd->used[0] && tree_blocks_each(ssd->function.address, is_used, why)) /* behind the list */
+		put_text(ssd->used, sizeof(ssd->used), "%s", why);
 }
 
 static void read_model(struct ssd *ssd)

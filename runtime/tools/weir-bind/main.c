@@ -61,16 +61,15 @@ static int complain(const char *address, const char *what)
 	return tool_complain("%s: %s", address, what);
 }
 
+static bool is_used(void *why, const char *block)
+{
+	return tree_used(block, why) != TREE_FREE;
+}
+
 /* Why the controller must stay where it is. Return: false: it need not. */
 static bool in_use(const char *address, char why[TREE_WHY_BYTES])
 {
-	struct tree_names blocks;
-
-	tree_blocks(address, &blocks);
-	for (unsigned i = 0; i < blocks.count; i++)
-		if (tree_used(blocks.name[i], why))
-			return true;
-	return false;
+	return tree_blocks_each(address, is_used, why);
 }
 
 static bool refused(enum command command, const struct tree_function *function, const struct tree_names *with,

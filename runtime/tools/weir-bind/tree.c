@@ -187,42 +187,76 @@ static void block_name(char name[TREE_NAME_BYTES], const char *space)
 		snprintf(name, TREE_NAME_BYTES, "%.63s", space);
 }
 
-/* Namespaces of one nvmeN, and what partitions they have. */
-static void add_namespaces(const char *address, const char *controller, struct tree_names *blocks)
+/** struct walk - over the block devices of the controller at @address; @space: the namespace under way */
+struct walk {
+	const char *address;
+	bool (*visit)(void *to, const char *block);
+	void *to;
+	char space[TREE_NAME_BYTES];
+};
+
+/* Names in a folder, however many, until @visit returns true. Return: whether it did. */
+static bool each(const char *path, bool (*visit)(struct walk *walk, const char *name), struct walk *walk)
 {
-	struct tree_names entries, parts;
-	char path[PATH_MAX], space[TREE_NAME_BYTES];
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	bool ended = false;
 
-	if (!tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s", address, controller))
-		return;
-	tree_list(path, &entries);
-	for (unsigned i = 0; i < entries.count; i++) {
-		size_t length;
+	while (folder && !ended && (entry = readdir(folder)))
+		ended = entry->d_name[0] != '.' && visit(walk, entry->d_name);
+	if (folder)
+		closedir(folder);
+	return ended;
+}
 
-		block_name(space, entries.name[i]);
-		length = strlen(space);
-		if (strncmp(space, "nvme", 4) || !strchr(space + 4, 'n') ||
-		    !tree_path(path, "/sys/block/%s", space))
-			continue;
-		add(blocks, space);
-		tree_list(path, &parts);
-		for (unsigned j = 0; j < parts.count; j++)
-			if (!strncmp(parts.name[j], space, length) && parts.name[j][length] == 'p')
-				add(blocks, parts.name[j]);
-	}
+static bool visit_part(struct walk *walk, const char *name)
+{
+	size_t length = strlen(walk->space);
+
+	return !strncmp(name, walk->space, length) && name[length] == 'p' && walk->visit(walk->to, name);
+}
+
+/* A namespace, and what partitions it has. */
+static bool visit_space(struct walk *walk, const char *name)
+{
+	char path[PATH_MAX];
+
+	block_name(walk->space, name);
+	if (strncmp(walk->space, "nvme", 4) || !strchr(walk->space + 4, 'n') ||
+	    !tree_path(path, "/sys/block/%s", walk->space))
+		return false;
+	return walk->visit(walk->to, walk->space) || each(path, visit_part, walk);
+}
+
+static bool visit_controller(struct walk *walk, const char *name)
+{
+	char path[PATH_MAX];
+
+	return tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s", walk->address, name) &&
+	       each(path, visit_space, walk);
+}
+
+bool tree_blocks_each(const char *address, bool (*visit)(void *to, const char *block), void *to)
+{
+	struct walk walk = { .address = address, .visit = visit, .to = to };
+	char path[PATH_MAX];
+
+	if (!tree_path(path, "/sys/bus/pci/devices/%s/nvme", address))
+		return false;
+	return each(path, visit_controller, &walk);
+}
+
+static bool collect(void *blocks, const char *block)
+{
+	add(blocks, block);
+	return false;
 }
 
 void tree_blocks(const char *address, struct tree_names *blocks)
 {
-	struct tree_names controllers;
-	char path[PATH_MAX];
-
 	blocks->count = 0;
-	if (!tree_path(path, "/sys/bus/pci/devices/%s/nvme", address))
-		return;
-	tree_list(path, &controllers);
-	for (unsigned i = 0; i < controllers.count; i++)
-		add_namespaces(address, controllers.name[i], blocks);
+	(void)tree_blocks_each(address, collect, blocks);
+	qsort(blocks->name, blocks->count, sizeof(blocks->name[0]), compare);
 }
 
 /* /sys/block/nvme0n1, or of a partition /sys/block/nvme0n1/nvme0n1p2, and @file in it. */

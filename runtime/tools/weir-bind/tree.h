@@ -69,8 +69,12 @@ void tree_of_class(const char *prefix, struct tree_names *addresses);
 /** tree_controllers() - addresses of all NVMe controllers */
 void tree_controllers(struct tree_names *addresses);
 
-/** tree_blocks() - block devices of a controller, namespaces and their partitions: nvme0n1, nvme0n1p2 */
+/** tree_blocks() - block devices of a controller, namespaces and their partitions: nvme0n1, nvme0n1p2; to be
+ * shown, for there may be more of them than the list has room for */
 void tree_blocks(const char *address, struct tree_names *blocks);
+
+/** tree_blocks_each() - all of them, in any order, until @visit returns true. Return: whether it did */
+bool tree_blocks_each(const char *address, bool (*visit)(void *to, const char *block), void *to);
 
 /** enum tree_use - a block device is free, has a file system that is mounted, or is swap, a part of md or dm,
  * or taken */

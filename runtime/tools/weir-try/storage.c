@@ -75,25 +75,38 @@ static int refuse(const struct try_disk *disk, const char *what)
 	return TRY_REFUSED;
 }
 
-/* What the kernel knows is on a block device, or that it has partitions. Return: 0: nothing. */
-static int check_kernel(const struct try_disk *disk, const struct tree_names *blocks)
+/** struct refusal - of @disk; @status: 0: none */
+struct refusal {
+	const struct try_disk *disk;
+	int status;
+};
+
+/* What the kernel knows is on a block device, or that it has partitions. */
+static bool check_block(void *to, const char *block)
 {
+	struct refusal *refusal = to;
 	char why[TREE_WHY_BYTES], text[TRY_TEXT + TREE_WHY_BYTES];
 
-	for (unsigned i = 0; i < blocks->count; i++) {
-		if (tree_used(blocks->name[i], why)) {
-			snprintf(text, sizeof(text), "it is in use: %s", why);
-			return refuse(disk, text);
-		}
-		if (strchr(blocks->name[i] + strlen("nvme"), 'p')) {
-			snprintf(text, sizeof(text),
-				 "it holds the partition %s; if nobody needs what is there, wipefs -a or "
-				 "blkdiscard first",
-				 blocks->name[i]);
-			return refuse(disk, text);
-		}
+	if (tree_used(block, why)) {
+		snprintf(text, sizeof(text), "it is in use: %s", why);
+		refusal->status = refuse(refusal->disk, text);
+	} else if (strchr(block + strlen("nvme"), 'p')) {
+		snprintf(text, sizeof(text),
+			 "it holds the partition %s; if nobody needs what is there, wipefs -a or "
+			 "blkdiscard first",
+			 block);
+		refusal->status = refuse(refusal->disk, text);
 	}
-	return 0;
+	return refusal->status != 0;
+}
+
+/* Return: 0: nothing is on any of the controller's block devices. */
+static int check_kernel(const struct try_disk *disk)
+{
+	struct refusal refusal = { .disk = disk };
+
+	(void)tree_blocks_each(disk->address, check_block, &refusal);
+	return refusal.status;
 }
 
 /* Which of the controller's block devices. Return: 0, and its name. */
@@ -126,8 +139,7 @@ static int location(const struct try_disk *disk, struct try_storage *storage)
 
 	if (!tree_function(disk->address, &function) || strncmp(function.class, "0x0108", 6))
 		return refuse(disk, "there is no NVMe controller; weir-check lists those that are there");
-	tree_blocks(disk->address, &blocks);
-	status = check_kernel(disk, &blocks);
+	status = check_kernel(disk);
 	if (status)
 		return status;
 	if (tree_root[0])
@@ -143,6 +155,7 @@ static int location(const struct try_disk *disk, struct try_storage *storage)
 		return refuse(
 			disk,
 			"neither the kernel's driver nor vfio-pci has it; as root: weir-bind bind ADDRESS");
+	tree_blocks(disk->address, &blocks);
 	status = choose_block(disk, &blocks, name);
 	storage->variants = file_variants;
 	snprintf(storage->path, sizeof(storage->path), "/dev/%s", name);
