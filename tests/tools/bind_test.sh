@@ -112,6 +112,10 @@ check "nowhere to note the driver" 1 "cannot make $root/run/weir, where its driv
 mkdir "$root/run"
 untouched "and so it was left with it"
 
+output=$(trap '' XFSZ; ulimit -f 0; "$bind" --root "$root" bind 05:00.0 2>&1)
+[ $? = 1 ] && grep -q 'cannot note its driver' <<<"$output" && [ "$(cat "$functions/0000:05:00.0/driver_override")" = '(null)' ]
+report $? "no room to note the driver" "$output"
+
 "$bind" --root "$root" bind 05:00.0
 [ "$(head -c 8 "$functions/0000:05:00.0/driver_override")" = vfio-pci ]
 report $? "bind chooses the driver" "$(cat "$functions/0000:05:00.0/driver_override")"

@@ -128,10 +128,14 @@ static bool state_path(char path[PATH_MAX], const char *address)
 /* What restore will need: the driver there is now, unless that was noted before. */
 static int note(const struct tree_function *function)
 {
-	char path[PATH_MAX], folder[PATH_MAX];
+	char path[PATH_MAX], folder[PATH_MAX], driver[TREE_NAME_BYTES];
 	FILE *file;
+	bool good;
 
-	if (dry_run || !state_path(path, function->address) || access(path, F_OK) == 0)
+	if (dry_run || !state_path(path, function->address))
+		return 0;
+	tree_read(driver, sizeof(driver), path);
+	if (driver[0])
 		return 0;
 	for (unsigned i = 0; i < 2; i++) {
 		char what[TREE_WHY_BYTES];
@@ -146,10 +150,10 @@ static int note(const struct tree_function *function)
 		return complain(function->address, what);
 	}
 	file = fopen(path, "w");
-	if (!file || fprintf(file, "%s\n", function->driver[0] ? function->driver : "none") < 0 ||
-	    fclose(file) != 0)
-		return complain(function->address, "cannot note its driver in /run/weir/bind");
-	return 0;
+	good = file && fprintf(file, "%s\n", function->driver[0] ? function->driver : "none") > 0;
+	if (file && fclose(file) != 0)
+		good = false;
+	return good ? 0 : complain(function->address, "cannot note its driver in /run/weir/bind");
 }
 
 static int leave_driver(const struct tree_function *function)
