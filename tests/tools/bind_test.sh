@@ -141,6 +141,15 @@ assert rows["0000:08:00.0"]["can_bind"] and rows["0000:08:00.0"]["driver"] == "v
 assert "root file system" in rows["0000:01:00.0"]["why_not"] and rows["0000:07:00.0"]["iommu_group"] == ""
 EOF
 report $? "JSON" "$output"
+function_ 0000:0d:00.0 0x010802 23 ''
+"$bind" --root "$root" bind 0d:00.0
+[ "$(cat "$root/run/weir/bind/0000:0d:00.0")" = none ] && [ "$(cat "$root/sys/bus/pci/drivers_probe")" = 0000:0d:00.0 ]
+report $? "one that no driver had is bound, and that noted"
+: >"$root/sys/bus/pci/drivers_probe"
+"$bind" --root "$root" restore 0d:00.0
+[ "$(head -n 1 "$functions/0000:0d:00.0/driver_override")" = '' ] && ! [ -s "$root/sys/bus/pci/drivers_probe" ] &&
+  ! [ -e "$root/run/weir/bind/0000:0d:00.0" ]
+report $? "restore leaves it to none again" "$(cat "$root/sys/bus/pci/drivers_probe")"
 check "no address" 2 'which controllers' bind
 check "a bad address" 2 'no PCI address' bind 5:0
 check "no command" 2 'there is no command' frobnicate

@@ -165,16 +165,24 @@ static int leave_driver(const struct tree_function *function)
 	return put(function->address, function->address, path);
 }
 
-/* Choose @driver ("" for the kernel's own choice), and have it taken. */
-static int join_driver(const struct tree_function *function, const char *driver)
+/* Choose @driver, "" for the kernel's own choice. */
+static int choose_driver(const struct tree_function *function, const char *driver)
 {
-	char path[PATH_MAX], probe[PATH_MAX];
+	char path[PATH_MAX];
 
-	if (!tree_path(path, "/sys/bus/pci/devices/%s/driver_override", function->address) ||
-	    !tree_path(probe, "/sys/bus/pci/drivers_probe"))
+	if (!tree_path(path, "/sys/bus/pci/devices/%s/driver_override", function->address))
 		return 1;
-	return put(function->address, driver[0] ? driver : "\n", path) ||
-	       put(function->address, function->address, probe);
+	return put(function->address, driver[0] ? driver : "\n", path);
+}
+
+/* Have the chosen one take it. */
+static int probe_driver(const struct tree_function *function)
+{
+	char path[PATH_MAX];
+
+	if (!tree_path(path, "/sys/bus/pci/drivers_probe"))
+		return 1;
+	return put(function->address, function->address, path);
 }
 
 /* Did the kernel do as it was told? A tree of files cannot. */
@@ -198,8 +206,8 @@ static int bind_one(const struct tree_function *function)
 		printf("%s is with vfio-pci already\n", function->address);
 		return 0;
 	}
-	return note(function) || leave_driver(function) || join_driver(function, "vfio-pci") ||
-	       confirm(function, "vfio-pci");
+	return note(function) || leave_driver(function) || choose_driver(function, "vfio-pci") ||
+	       probe_driver(function) || confirm(function, "vfio-pci");
 }
 
 static int unbind_one(const struct tree_function *function)
@@ -210,16 +218,18 @@ static int unbind_one(const struct tree_function *function)
 static int restore_one(const struct tree_function *function)
 {
 	char path[PATH_MAX], driver[TREE_NAME_BYTES];
+	bool had_one;
 
 	if (!state_path(path, function->address))
 		return 1;
 	tree_read(driver, sizeof(driver), path);
+	had_one = strcmp(driver, "none") != 0;
 	if (!driver[0])
 		return complain(function->address, "it was not bound or unbound by weir-bind since the "
 						   "machine started: nothing to restore");
-	if (leave_driver(function) || join_driver(function, ""))
+	if (leave_driver(function) || choose_driver(function, "") || (had_one && probe_driver(function)))
 		return 1;
-	if (confirm(function, strcmp(driver, "none") ? driver : ""))
+	if (confirm(function, had_one ? driver : ""))
 		return 1;
 	if (!dry_run)
 		(void)unlink(path);
