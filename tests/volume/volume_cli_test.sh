@@ -81,6 +81,8 @@ says 'and back' 0 '' "${v[@]}" get a "$work/out"
 cmp -n 1048576 "$work/in" "$work/out"
 report $? 'byte for byte'
 head -c $((1048576 + 5000)) /dev/urandom >"$work/odd"
+ln -s "$work" "$work/a&b%c"
+says 'by a path that has what URIs have for themselves' 0 '' "$volume" --daemon "$work/a&b%c/socket" get a "$work/out3"
 says 'a file that ends within a block' 0 '' "${v[@]}" put a "$work/odd"
 says 'back with the rest of the volume' 0 '' "${v[@]}" get a "$work/out"
 cmp -n $((1048576 + 5000)) "$work/odd" "$work/out" && cmp -n 3192 /dev/zero <(tail -c +$((1048576 + 5001)) "$work/out")

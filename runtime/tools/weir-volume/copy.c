@@ -12,7 +12,7 @@
 #include "backend/error.h"
 #include "tool.h"
 
-enum { PART_BYTES = 1 << 20, URI_BYTES = 1024, QUEUES = 1, DEPTH = 16 };
+enum { PART_BYTES = 1 << 20, QUEUES = 1, DEPTH = 16 };
 
 static int fail_long(const char *path)
 {
@@ -93,23 +93,49 @@ static int copy(struct weir_context *context, const char *uri, FILE **file, cons
 	return error ? error : closed;
 }
 
+/* What a URI has for itself, as escapes (base/uri.h). */
+static void add_text(FILE *uri, const char *before, const char *text)
+{
+	fputs(before, uri);
+	for (; *text; text++)
+		fprintf(uri, strchr("%?&", *text) ? "%%%02X" : "%c", *text);
+}
+
+/* To free(); NULL: no memory. */
+static char *make_uri(const struct copied *volume)
+{
+	char *text = NULL;
+	size_t bytes;
+	FILE *uri = open_memstream(&text, &bytes);
+
+	if (!uri)
+		return NULL;
+	add_text(uri, "vol:", volume->name);
+	add_text(uri, "?daemon=", volume->daemon);
+	if (volume->key)
+		add_text(uri, "&daemon_psk=", volume->key);
+	if (volume->hostnqn)
+		add_text(uri, "&hostnqn=", volume->hostnqn);
+	return fclose(uri) == 0 ? text : NULL;
+}
+
 int copy_file(const struct copied *volume, const char *path, bool put)
 {
 	struct weir_context *context;
 	FILE *file = NULL;
-	char uri[URI_BYTES];
+	char *uri;
 	int error = put ? open_file(path, put, &file) : 0;
 
 	if (error)
 		return error;
-	snprintf(uri, sizeof(uri), "vol:%s?daemon=%s%s%s%s%s", volume->name, volume->daemon,
-		 volume->key ? "&daemon_psk=" : "", volume->key ? volume->key : "",
-		 volume->hostnqn ? "&hostnqn=" : "", volume->hostnqn ? volume->hostnqn : "");
-	error = weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context);
+	uri = make_uri(volume);
+	error = uri ? weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context)
+		    : weir_fail(ENOMEM, "no memory to copy %s", path);
 	if (!error) {
 		error = copy(context, uri, &file, path, put);
 		weir_context_close(context);
 	}
+	free(uri);
 	if (file && fclose(file) != 0 && !error)
 		error = weir_fail(EIO, "%s cannot be written: %s", path, strerror(errno));
 	return error;
