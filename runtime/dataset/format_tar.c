@@ -58,15 +58,28 @@ static bool matches(const struct weir_dataset_source *source, const unsigned cha
 	return bytes >= BLOCK && memcmp(head + 257, "ustar", 5) == 0 && checks_out(head);
 }
 
+static int fail_long(const struct archive *archive, uint64_t bytes, size_t room)
+{
+	return weir_fail(
+		ENAMETOOLONG, "dataset: '%s' has a name of %llu characters at byte %llu; %zu are the most",
+		archive->source->name, (unsigned long long)bytes, (unsigned long long)archive->at, room - 1);
+}
+
 static int text_of(struct archive *archive, uint64_t bytes, char *to, size_t room)
 {
 	if (bytes >= room)
-		return weir_fail(ENAMETOOLONG,
-				 "dataset: '%s' has a name of %llu characters at byte %llu; %zu are the most",
-				 archive->source->name, (unsigned long long)bytes,
-				 (unsigned long long)archive->at, room - 1);
+		return fail_long(archive, bytes, room);
 	to[bytes] = '\0';
 	return weir_dataset_source_read(archive->source, archive->at, to, (size_t)bytes);
+}
+
+/* One that was cut could be another's. */
+static int take_name(struct archive *archive, const char *name)
+{
+	if (strlen(name) >= sizeof(archive->name))
+		return fail_long(archive, strlen(name), sizeof(archive->name));
+	strcpy(archive->name, name);
+	return 0;
 }
 
 /* Records "LENGTH KEY=VALUE\n" of the next member. */
@@ -89,7 +102,7 @@ static int read_pax(struct archive *archive, uint64_t bytes)
 		at += length;
 		at[-1] = '\0';
 		if (strncmp(end, " path=", 6) == 0)
-			snprintf(archive->name, sizeof(archive->name), "%s", value + 1);
+			error = take_name(archive, value + 1);
 		else if (strncmp(end, " size=", 6) == 0)
 			archive->size = strtoull(value + 1, NULL, 10);
 		else if (strncmp(end, " GNU.sparse.", 12) == 0)

@@ -121,6 +121,23 @@ static void test_damaged_names(void **state)
 	}
 }
 
+/* A pax header's name that has no room is not cut: two that are cut alike would be one. */
+static void test_long_pax_name(void **state)
+{
+	char command[9000];
+
+	(void)state;
+	snprintf(command, sizeof(command),
+		 "cd %s && python3 -c \"import tarfile; to = tarfile.open('records', 'w', "
+		 "format=tarfile.PAX_FORMAT); to.addfile(tarfile.TarInfo('a' * 4096))\"",
+		 folder);
+	assert_int_equal(system(command), 0);
+	open_records("");
+	refused(weir_dataset_index(storage, manifest_path, NULL), -ENAMETOOLONG, "a name of 4096 characters",
+		"4095 are the most");
+	must(weir_storage_close(storage));
+}
+
 /* A file with holes that tar has left out has its bytes elsewhere: it is no sample, and not left out either.
  */
 static void test_sparse_member(void **state)
@@ -163,7 +180,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers_behind_the_last), cmocka_unit_test(test_batches_of_others),
 		cmocka_unit_test(test_options_that_cannot_be),  cmocka_unit_test(test_damaged_names),
-		cmocka_unit_test(test_sparse_member),           cmocka_unit_test(test_samples_in_their_list),
+		cmocka_unit_test(test_long_pax_name),           cmocka_unit_test(test_sparse_member),
+		cmocka_unit_test(test_samples_in_their_list),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
