@@ -376,6 +376,16 @@ text "an option that is none" 2 'weir-check --help' --frobnicate
 text "a word too many" 2 '"cpu" is one argument too many' cpu
 text "help" 0 'usage: weir-check' --help
 text "version" 0 'weir-check ' --version
+odd=$(printf '%s/\377' "$work")
+truncate -s 1M "$odd"
+timeout 100 "$check" --json --storage "file:$odd" --storage "file:$odd?ro=2" >"$work/json" 2>/dev/null
+python3 - "$work/json" <<'EOF'
+import json, sys
+storages = json.load(open(sys.argv[1]))["storages"]
+assert [one["answer"] for one in storages] == ["yes", "no"] and storages[0]["bytes"] == 1 << 20 and storages[1]["why"], storages
+assert storages[0]["uri"].endswith("/?") and storages[1]["uri"].endswith("/??ro=2"), storages
+EOF
+report $? "storages whose names are no UTF-8" "$(cat "$work/json")"
 timeout 600 "$check" --json >"$work/here" 2>/dev/null; rc=$?
 [ $rc -eq 0 ] || [ $rc -eq 1 ] || [ $rc -eq 3 ]; bad=$?
 python3 - "$work/here" $rc <<'EOF'

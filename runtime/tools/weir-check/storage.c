@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <jansson.h>
 
@@ -35,14 +36,29 @@ static int try_storage(struct weir_context *context, const char *uri, struct wei
 	return error;
 }
 
+/* What is no UTF-8 is no JSON: its bytes are question marks there. */
+static json_t *text_json(const char *text)
+{
+	json_t *string = json_string(text);
+	char *plain = string ? NULL : strdup(text);
+
+	for (char *c = plain; c && *c; c++)
+		*c = *c & 0x80 ? '?' : *c;
+	if (plain)
+		string = json_string(plain);
+	free(plain);
+	return string ? string : json_null();
+}
+
 static json_t *storage_json(const char *uri, const struct weir_storage_info *info, int error)
 {
 	if (error)
-		return json_pack("{s:s, s:s, s:s}", "uri", uri, "answer", "no", "why", weir_last_error());
-	return json_pack("{s:s, s:s, s:s, s:I, s:i, s:i, s:b}", "uri", uri, "answer", "yes", "path",
-			 info->path, "bytes", (json_int_t)info->bytes, "block_bytes", (int)info->block_bytes,
-			 "max_transfer_bytes", (int)info->max_transfer_bytes, "read_only",
-			 (int)info->read_only);
+		return json_pack("{s:o, s:s, s:o}", "uri", text_json(uri), "answer", "no", "why",
+				 text_json(weir_last_error()));
+	return json_pack("{s:o, s:s, s:o, s:I, s:I, s:I, s:b}", "uri", text_json(uri), "answer", "yes",
+			 "path", text_json(info->path), "bytes", (json_int_t)info->bytes, "block_bytes",
+			 (json_int_t)info->block_bytes, "max_transfer_bytes",
+			 (json_int_t)info->max_transfer_bytes, "read_only", (int)info->read_only);
 }
 
 static void storage_text(const char *uri, const struct weir_storage_info *info, int error)
