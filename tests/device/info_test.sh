@@ -33,6 +33,11 @@ check "the cpu is there" 0 '^cpu +cpu \([0-9]+ workers?, wave width 1\)' "$info"
 check "memory" 0 'memory +[0-9.]+ GiB, [0-9.]+ of them free' "$info" cpu
 check "a name that is no device" 1 'nosuch +none: no backend "nosuch"' "$info" nosuch
 check "one good and one bad name" 1 'cpu +cpu ' "$info" cpu nosuch
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+long=$work/$(printf 'a%.0s' {1..100})
+truncate -s 64M "$long"
+check "a long name, the whole of it" 0 'a{100} +cpu ' "$info" "cpu:memory=$long"
 check "an option that is none" 2 'weir-info --help' "$info" --frobnicate
 check "help" 0 'usage: weir-info' "$info" --help
 json "JSON: cpu" cpu 'd["usable"] and 0 < d["memory_free_bytes"] <= d["memory_bytes"] and d["wave_lanes"] == 1

@@ -20,8 +20,9 @@ static const char about[] =
 	"and how far each disk is from them.\n"
 	"Ends with status 1 if one that was named, or every one, cannot be used.\n";
 
-/** struct row - a device, opened for a moment */
+/** struct row - a device, opened for a moment; @name: as it was given, or the device's */
 struct row {
+	const char *name;
 	struct weir_device device;
 	struct weir_context_info info;
 };
@@ -35,7 +36,7 @@ static void poll(struct row *row)
 	row->info.size = sizeof(row->info);
 	if (error)
 		return;
-	error = weir_context_open(row->device.name, NULL, &context);
+	error = weir_context_open(row->name, NULL, &context);
 	if (!error) {
 		error = weir_context_info(context, &row->info);
 		weir_context_close(context);
@@ -50,13 +51,9 @@ static bool next_row(char **names, uint32_t index, struct row *row)
 {
 	memset(row, 0, sizeof(*row));
 	row->device.size = sizeof(row->device);
-	if (*names) {
-		if (!names[index])
-			return false;
-		snprintf(row->device.name, sizeof(row->device.name), "%s", names[index]);
-	} else if (weir_device_at(index, &row->device) != 0) {
+	row->name = *names ? names[index] : row->device.name;
+	if (*names ? !names[index] : weir_device_at(index, &row->device) != 0)
 		return false;
-	}
 	poll(row);
 	return true;
 }
@@ -91,10 +88,10 @@ static void print_text(const struct row *row)
 	const struct weir_context_info *info = &row->info;
 
 	if (row->device.error) {
-		printf("%-10s none: %s\n", row->device.name, row->device.why);
+		printf("%-10s none: %s\n", row->name, row->device.why);
 		return;
 	}
-	printf("%-10s %s\n", row->device.name, info->name);
+	printf("%-10s %s\n", row->name, info->name);
 	printf("  lanes    %u groups at once, waves of %u", info->workers, info->wave_lanes);
 	if (info->block_lanes != UINT32_MAX)
 		printf(", blocks of %u at most", info->block_lanes);
@@ -125,11 +122,11 @@ static json_t *as_json(const struct row *row)
 	const struct weir_context_info *info = &row->info;
 
 	if (row->device.error)
-		return json_pack("{s:s, s:b, s:s, s:s}", "device", row->device.name, "usable", 0, "error",
+		return json_pack("{s:s, s:b, s:s, s:s}", "device", row->name, "usable", 0, "error",
 				 strerror(-row->device.error), "why", row->device.why);
 	return json_pack("{s:s, s:b, s:s, s:I, s:I, s:I, s:I, s:I, s:s?, s:o, s:b, s:b, s:s, s:b, s:s, s:b, "
 			 "s:s, s:b, s:s}",
-			 "device", row->device.name, "usable", 1, "name", info->name, "workers",
+			 "device", row->name, "usable", 1, "name", info->name, "workers",
 			 (json_int_t)info->workers, "wave_lanes", (json_int_t)info->wave_lanes, "block_lanes",
 			 (json_int_t)info->block_lanes, "memory_bytes", (json_int_t)info->memory_bytes,
 			 "memory_free_bytes", (json_int_t)info->memory_free_bytes, "pci_address",
