@@ -16,6 +16,8 @@
 
 enum { MOST_RUNS = 99, LEAST_BYTES = 1 << 20 };
 
+#define MOST_BYTES 0x1p60 /* no file is longer, and no product of make_model() reaches 2^64 */
+
 /** enum way - how tensors get to the device: weir_file_batch(); threads that read and copy; mmap() and copy
  */
 enum way { BY_WEIR, BY_THREADS, BY_MAPPING, WAYS };
@@ -61,6 +63,7 @@ static const struct tool_option options[] = {
 	  .kind = TOOL_BYTES,
 	  .to = &command_line.make_bytes,
 	  .least = LEAST_BYTES,
+	  .most = MOST_BYTES,
 	  .help = "write FILE first: layers as a language model has them, of about this length" },
 	{ .name = "seed",
 	  .value = "N",

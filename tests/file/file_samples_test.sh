@@ -144,6 +144,7 @@ refuse "a header of no bytes" 1 'header has 0 bytes' safetensors "$dir/zero8"
 refuse "random bytes" 1 'at most 100000000 can be' safetensors "$dir/kv"
 refuse "no file" 2 'give one file' safetensors
 refuse "a missing file" 1 'cannot open' safetensors "$dir/absent"
+refuse "a length that no file has" 2 'make does not take' safetensors "$dir/none" --make 18446744073709551615
 malformed "no JSON" 'no JSON, at byte' '{"a":'
 malformed "JSON with more behind it" 'no JSON, at byte' '{} x'
 malformed "a list" 'does not begin with \{' '[1,2]'
