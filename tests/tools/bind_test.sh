@@ -150,6 +150,9 @@ report $? "one that no driver had is bound, and that noted"
 [ "$(head -n 1 "$functions/0000:0d:00.0/driver_override")" = '' ] && ! [ -s "$root/sys/bus/pci/drivers_probe" ] &&
   ! [ -e "$root/run/weir/bind/0000:0d:00.0" ]
 report $? "restore leaves it to none again" "$(cat "$root/sys/bus/pci/drivers_probe")"
+function_ 0000:0e:00.0 0x010802 24 nvme; function_ 0000:0e:00.1 0x020000 24 netcard
+mkdir "$root/sys/kernel/iommu_groups/24/devices/0000:e0:"{00..99}.{0..7}
+check "one neighbour of many in the IOMMU group" 1 'could reach its memory: 0000:0e:00.1;' bind 0e:00.0
 check "no address" 2 'which controllers' bind
 check "a bad address" 2 'no PCI address' bind 5:0
 check "no command" 2 'there is no command' frobnicate

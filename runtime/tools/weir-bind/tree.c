@@ -196,29 +196,31 @@ struct walk {
 };
 
 /* Names in a folder, however many, until @visit returns true. Return: whether it did. */
-static bool each(const char *path, bool (*visit)(struct walk *walk, const char *name), struct walk *walk)
+static bool each(const char *path, bool (*visit)(void *to, const char *name), void *to)
 {
 	DIR *folder = opendir(path);
 	struct dirent *entry;
 	bool ended = false;
 
 	while (folder && !ended && (entry = readdir(folder)))
-		ended = entry->d_name[0] != '.' && visit(walk, entry->d_name);
+		ended = entry->d_name[0] != '.' && visit(to, entry->d_name);
 	if (folder)
 		closedir(folder);
 	return ended;
 }
 
-static bool visit_part(struct walk *walk, const char *name)
+static bool visit_part(void *to, const char *name)
 {
+	struct walk *walk = to;
 	size_t length = strlen(walk->space);
 
 	return !strncmp(name, walk->space, length) && name[length] == 'p' && walk->visit(walk->to, name);
 }
 
 /* A namespace, and what partitions it has. */
-static bool visit_space(struct walk *walk, const char *name)
+static bool visit_space(void *to, const char *name)
 {
+	struct walk *walk = to;
 	char path[PATH_MAX];
 
 	block_name(walk->space, name);
@@ -228,8 +230,9 @@ static bool visit_space(struct walk *walk, const char *name)
 	return walk->visit(walk->to, walk->space) || each(path, visit_part, walk);
 }
 
-static bool visit_controller(struct walk *walk, const char *name)
+static bool visit_controller(void *to, const char *name)
 {
+	struct walk *walk = to;
 	char path[PATH_MAX];
 
 	return tree_path(path, "/sys/bus/pci/devices/%s/nvme/%s", walk->address, name) &&
@@ -356,25 +359,38 @@ enum tree_use tree_used(const char *block, char why[TREE_WHY_BYTES])
 	return swapped_on(block, why) || held(block, why) || opened(block, why) ? TREE_TAKEN : TREE_FREE;
 }
 
+/** struct neighbours - of @function in its IOMMU group: those that count go to @others */
+struct neighbours {
+	const struct tree_function *function;
+	const struct tree_names *with;
+	struct tree_names *others;
+};
+
+static bool visit_member(void *to, const char *name)
+{
+	const struct neighbours *neighbours = to;
+	struct tree_function member;
+	bool good = !tree_function(name, &member) || !strncmp(member.class, "0x0604", 6) ||
+		    !member.driver[0] || !strcmp(member.driver, "vfio-pci") ||
+		    !strcmp(member.address, neighbours->function->address) ||
+		    tree_has(neighbours->with, member.address);
+
+	if (!good)
+		add(neighbours->others, member.address);
+	return false;
+}
+
 void tree_group(const struct tree_function *function, const struct tree_names *with,
 		struct tree_names *others)
 {
-	struct tree_names members;
+	struct neighbours neighbours = { function, with, others };
 	char path[PATH_MAX];
 
 	others->count = 0;
 	if (!function->group[0] || !tree_path(path, "/sys/kernel/iommu_groups/%s/devices", function->group))
 		return;
-	tree_list(path, &members);
-	for (unsigned i = 0; i < members.count; i++) {
-		struct tree_function member;
-		bool good = !tree_function(members.name[i], &member) || !strncmp(member.class, "0x0604", 6) ||
-			    !member.driver[0] || !strcmp(member.driver, "vfio-pci") ||
-			    !strcmp(member.address, function->address) || tree_has(with, member.address);
-
-		if (!good)
-			add(others, member.address);
-	}
+	(void)each(path, visit_member, &neighbours);
+	qsort(others->name, others->count, sizeof(others->name[0]), compare);
 }
 
 bool tree_shared(const struct tree_function *function, const struct tree_names *with,
