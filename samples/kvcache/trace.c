@@ -115,6 +115,8 @@ int kvcache_trace_read(struct kvcache_trace *trace, const char *path, uint64_t b
 			code = take_line(trace, line, number, path, blocks, error);
 		trace->requests += trace->count > before;
 	}
+	if (!code && ferror(file)) /* what came before is not all of it */
+		code = sample_fail(error, -errno, "cannot read the trace %s: %s", path, strerror(errno));
 	free(line);
 	fclose(file);
 	if (!code && !trace->count)

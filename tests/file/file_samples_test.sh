@@ -91,6 +91,7 @@ refuse "a number that is none" 1 'long, line 1: "9' kvcache "$dir/kv" --trace "$
 refuse "a block beyond the end" 1 'no block 512: the file has 512' kvcache "$dir/kv" --trace "$dir/beyond"
 refuse "a trace of nothing" 1 'names no block' kvcache "$dir/kv" --trace "$dir/none"
 refuse "a missing trace" 1 'cannot read the trace .*absent' kvcache "$dir/kv" --trace "$dir/absent"
+refuse "a trace that cannot be read" 1 'cannot read the trace .*: Is a directory' kvcache "$dir/kv" --trace "$dir"
 refuse "a folder to write to" 1 'cannot write' kvcache "$dir" --make 1M
 
 check "made" '"tensors": 36,' safetensors "$dir/model" --make 3M --runs 1
