@@ -367,6 +367,11 @@ expect "an SSD below a host bridge of its own" 1 '"group 5 has devices that othe
 expect "and its way to a GPU" 3 'pair("0000:41:00.0", "10000:e1:00.0")["way"]["place"] == "numa-node"
   and [b["pci_address"] for b in pair("0000:41:00.0", "10000:e1:00.0")["way"]["bridges"]] == ["10000:e0:06.0"]' --gpu 41:00.0
 
+machine many
+function_ pci0000:00/0000:00:01.0/0000:03:00.0 0x010802 144d:a80a 13 nvme 0; disk 0000:03:00.0 nvme0 nvme0n1 259:0
+mkdir "$root/sys/bus/pci/devices/0000:e0:"{00..99}.{0..3}
+for folder in "$root/sys/bus/pci/devices/0000:e0:"*; do echo 0x010802 >"$folder/class"; done
+expect "one SSD of more than a list holds" 1 '[p["ssd"] for p in d["pairs"]] == ["0000:03:00.0"] and path("pull")["answer"] == "yes"' --ssd 03:00.0
 text "an SSD that is not there" 3 'there is no NVMe controller 99:00.0' --ssd 99:00.0
 text "a GPU that is not there" 3 'there is no GPU gpu:7' --gpu gpu:7
 text "a bad address" 2 'no PCI address such as 0000:65:00.0: 5:0' --ssd 5:0

@@ -66,20 +66,25 @@ static int check_gpus(const struct tool_names *names, const struct lanes_list *l
 	return 0;
 }
 
+static bool is_controller(const char *address)
+{
+	struct tree_function function;
+
+	return tree_function(address, &function) && !strncmp(function.class, "0x0108", 6);
+}
+
 /* All controllers, or those named, as addresses. */
 static int choose_ssds(const struct tool_names *names, struct tree_names *addresses)
 {
-	struct tree_names all;
-
-	tree_controllers(&all);
-	*addresses = all;
-	if (!names->count)
+	if (!names->count) {
+		tree_controllers(addresses);
 		return 0;
+	}
 	addresses->count = 0;
 	for (unsigned i = 0; i < names->count && addresses->count < TREE_MOST; i++) {
 		if (!tree_address(names->item[i], addresses->name[addresses->count]))
 			return usage(names->item[i]);
-		if (!tree_has(&all, addresses->name[addresses->count++]))
+		if (!is_controller(addresses->name[addresses->count++]))
 			return absent("NVMe controller", names->item[i]);
 	}
 	return 0;
