@@ -146,8 +146,13 @@ WEIR_FN void weir_transfer_read_step(u64 wave, u32 reads, WEIR_GLOBAL struct wei
 				   reads ? bytes : 0, weir_deadline(disk, 0));
 	if (reads && seen == WEIR_COPY_DONE)
 		weir_transfer_end(transfer, WEIR_OK);
-	if (reads && seen == WEIR_COPY_FAILED)
-		weir_transfer_refuse(array, transfer, weir_async_share_error(array, line));
+	if (reads && seen == WEIR_COPY_FAILED) {
+		weir_status why = weir_async_share_error(array, line);
+
+		/* else it went meanwhile, and the line is looked for again */
+		if (why != WEIR_OK)
+			weir_transfer_refuse(array, transfer, why);
+	}
 	weir_reconverge();
 	found = weir_transfer_find(array, line);
 	if (reads && weir_line_state(found.word) == WEIR_LINE_FAILED)

@@ -307,6 +307,7 @@ const struct scenario scenarios[] = {
 	  .requests = 3,
 	  .shares = true,
 	  .prepare = bad_block },
+	{ .name = "hold-move", .kernel = "hold_move", .requests = 4, .shares = true, .prepare = bad_block },
 	{ .name = "tiny-hold",
 	  .kernel = "hold_each",
 	  .requests = 2,

@@ -318,6 +318,34 @@ WEIR_KERNEL(hold_failing, struct scenario_args)
 	}
 }
 
+/* The same block, held in buffers by some while others have it brought to their own: it never counts as
+ * there. */
+WEIR_KERNEL(hold_move, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_array *array = weir_at(args->array, struct weir_array, 0);
+	WEIR_GLOBAL struct weir_transfer *transfer =
+		weir_at(buffer_of(args, args->requests - 1), struct weir_transfer, 0);
+
+	for (u32 r = 0; r + 1 < args->requests; r++) {
+		struct weir_shared shared;
+		weir_status status;
+
+		if ((weir_wave() + r + args->salt) % 2) {
+			(void)weir_transfer_read(array, SCENARIO_BAD_LBA, buffer_of(args, r), transfer);
+			status = weir_transfer_wait(array, transfer, 1, 0);
+			explore_expect("status of a transfer", weir_status_nvme(status), 0x281);
+		} else {
+			shared = weir_share_acquire(array, SCENARIO_BAD_LBA, buffer_of(args, r),
+						    event_of(args, r));
+			status = weir_share_wait(array, shared, 0);
+			explore_expect("status of a hold", weir_status_nvme(status), 0x281);
+			explore_expect("status of a release", weir_share_release(array, shared), WEIR_OK);
+		}
+		explore_progress();
+	}
+	see_them_come(weir_at(args->disk, struct weir_disk, 0));
+}
+
 /* A lane's one buffer, for one block after the other: it is registered again as soon as nobody holds it for
  * the last one. */
 WEIR_KERNEL(hold_again, struct scenario_args)
