@@ -12,22 +12,26 @@ enum { CLOSED_AT = 1024, MOST_LINE_BYTES = 65536 };
 /**
  * struct closed - behind the fault record, in its page
  * @slots: filled, for good: no ticket is ever handed out
+ * @entries: of its completion ring: no controller has written there
  * @queue: one that is closed, for whoever has none of its own any more
  */
 struct closed {
 	struct weir_slot slots[2];
+	struct nvme_cqe entries[2];
 	struct weir_queue queue;
 };
 
-/* As if all slots were filled, and another lane read its completions. */
+/* As if all slots were filled, and another lane read its completions; of a command that was left there nobody
+ * is ever told. */
 static void describe(const struct weir_context *context, struct weir_queue *queue)
 {
 	memset(queue, 0, sizeof(*queue));
 	queue->slots = context->fault + CLOSED_AT + offsetof(struct closed, slots);
+	queue->cq = context->fault + CLOSED_AT + offsetof(struct closed, entries);
 	queue->depth = 2;
 	queue->depth_log2 = 1;
 	queue->prp_entries = 1;
-	weir_store_u32_relaxed_sys(&queue->dead, WEIR_E_CLOSED);
+	weir_store_u32_relaxed_sys(&queue->dead, WEIR_E_CLOSED | WEIR_QUEUE_UNSAFE);
 	weir_store_u64_relaxed_sys(&queue->reap, 1);
 }
 

@@ -32,6 +32,20 @@ struct lifetime_use_args {
 };
 
 /**
+ * struct lifetime_left_args - one lane starts a read of the first block and leaves it, or looks for one that
+ * was left
+ * @buffer: the block's
+ * @event: struct weir_event
+ * @statuses: u32[2]: 1 if the read has ended; how. 0: the lane starts it
+ */
+struct lifetime_left_args {
+	struct weir_disk disk;
+	weir_addr buffer;
+	weir_addr event;
+	weir_addr statuses;
+};
+
+/**
  * struct lifetime_zero_args - one lane zeroes the first block
  * @event: struct weir_event
  * @status: u32

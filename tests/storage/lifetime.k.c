@@ -30,6 +30,20 @@ WEIR_KERNEL(lifetime_use, struct lifetime_use_args)
 	}
 }
 
+WEIR_KERNEL(lifetime_left, struct lifetime_left_args)
+{
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->event, struct weir_event, 0);
+
+	if (weir_thread() != 0)
+		return;
+	if (args->statuses) {
+		*weir_at(args->statuses, u32, 0) = weir_test(&args->disk, event) != 0;
+		*weir_at(args->statuses, u32, 1) = weir_wait(&args->disk, event, 1);
+	} else {
+		(void)weir_read_async(&args->disk, 0, 1, args->buffer, event);
+	}
+}
+
 WEIR_KERNEL(lifetime_zero, struct lifetime_zero_args)
 {
 	WEIR_GLOBAL struct weir_event *event = weir_at(args->event, struct weir_event, 0);

@@ -409,6 +409,30 @@ static void test_lanes_with_closed_storages(void **state)
 	remove_files(&rig);
 }
 
+/* A read that nobody waited for before its storage was closed: whoever looks for its end finds one. */
+static void test_a_read_that_was_left(void **state)
+{
+	struct lifetime_left_args args = { .buffer = 0 };
+	uint32_t statuses[2];
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, NULL);
+	must(weir_storage_disk(rig.storages[0], &args.disk));
+	args.buffer = rig.buffer;
+	must(weir_alloc(rig.context, 4096, &args.event));
+	must(weir_launch(rig.context, "lifetime_left", 1, 1, &args, sizeof(args)));
+	must(weir_storage_close(rig.storages[0]));
+	args.statuses = args.event + 1024;
+	must(weir_launch(rig.context, "lifetime_left", 1, 1, &args, sizeof(args)));
+	must(weir_sync(rig.context));
+	must(weir_copy_from_device(rig.context, statuses, args.statuses, sizeof(statuses)));
+	assert_int_equal(statuses[0], 1);
+	assert_int_equal(statuses[1], WEIR_E_CLOSED);
+	must(weir_context_close(rig.context));
+	remove_files(&rig);
+}
+
 static void test_lanes_with_closed_caches(void **state)
 {
 	struct weir_cache *caches[2];
@@ -555,6 +579,7 @@ int main(void)
 		cmocka_unit_test(test_unasked_fault),
 		cmocka_unit_test(test_faults_wait_for_sync),
 		cmocka_unit_test(test_lanes_with_closed_storages),
+		cmocka_unit_test(test_a_read_that_was_left),
 		cmocka_unit_test(test_lanes_with_closed_caches),
 		cmocka_unit_test(test_stripes),
 		cmocka_unit_test(test_memory),
