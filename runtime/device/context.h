@@ -167,6 +167,12 @@ unsigned weir_queue_id(const struct weir_storage *storage, uint32_t index);
 /** weir_queue_create() - memory, structure and controller side of queue pair @index */
 int weir_queue_create(struct weir_storage *storage, uint32_t index, uint64_t first_ticket,
 		      uint32_t max_transfer_bytes);
+/**
+ * weir_queue_has_records() - a request of queue pair @index failed and could be tried again, or nobody knows
+ *
+ * Who waits for its event looks at its record, beside the slots: whenever that is.
+ */
+bool weir_queue_has_records(const struct weir_storage *storage, uint32_t index);
 /** weir_queue_cq_offset() - from the start of a pair's rings to its completion ring */
 uint64_t weir_queue_cq_offset(uint32_t depth);
 /** weir_queue_memory_bytes() - memory one queue pair takes */

@@ -8,6 +8,8 @@
 #include "doorbells.h"
 #include "../backend/window.h"
 
+enum { RECORDS_AT_ONCE = 128 };
+
 static uint64_t pages(uint64_t bytes)
 {
 	return (bytes + NVME_PAGE_BYTES - 1) & ~(uint64_t)(NVME_PAGE_BYTES - 1);
@@ -30,6 +32,24 @@ static uint64_t ring_bytes(uint32_t depth, uint32_t max_transfer_bytes)
 static uint64_t slots_bytes(uint32_t depth)
 {
 	return (uint64_t)depth * (sizeof(struct weir_slot) + sizeof(struct weir_retry_record));
+}
+
+bool weir_queue_has_records(const struct weir_storage *storage, uint32_t index)
+{
+	struct weir_backend *backend = storage->context->backend;
+	struct weir_retry_record records[RECORDS_AT_ONCE];
+	uint64_t first = storage->slots[index] + (uint64_t)storage->depth * sizeof(struct weir_slot);
+	bool some = false;
+
+	for (uint32_t i = 0; storage->slots[index] && !some && i < storage->depth; i += RECORDS_AT_ONCE) {
+		uint32_t left = storage->depth - i, count = left < RECORDS_AT_ONCE ? left : RECORDS_AT_ONCE;
+
+		some = backend->ops->d2h(backend, records, first + i * sizeof(records[0]),
+					 count * sizeof(records[0])) != 0;
+		for (uint32_t k = 0; !some && k < count; k++) /* relaxed: the host's own copy */
+			some = weir_load_u64_relaxed_sys(&records[k].event) != 0;
+	}
+	return some;
 }
 
 uint64_t weir_queue_cq_offset(uint32_t depth)

@@ -350,8 +350,12 @@ static int create_queues(struct weir_storage *storage, const struct weir_storage
 
 static void free_queues(struct weir_storage *storage)
 {
-	for (uint32_t i = 0; storage->rings && i < 3 * storage->queue_count; i++) /* rings, slots, staging */
+	for (uint32_t i = 0; storage->rings && i < storage->queue_count; i++) {
 		(void)weir_memory_put(storage->context, storage->rings[i]);
+		if (!weir_queue_has_records(storage, i)) /* else they stay until the context is closed */
+			(void)weir_memory_put(storage->context, storage->slots[i]);
+		(void)weir_memory_put(storage->context, storage->staging[i]);
+	}
 	free(storage->rings);
 }
 

@@ -32,7 +32,7 @@ WEIR_KERNEL(lifetime_use, struct lifetime_use_args)
 
 WEIR_KERNEL(lifetime_left, struct lifetime_left_args)
 {
-	WEIR_GLOBAL struct weir_event *event = weir_at(args->event, struct weir_event, 0);
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->buffer + 4096, struct weir_event, 0);
 
 	if (weir_thread() != 0)
 		return;
@@ -41,6 +41,8 @@ WEIR_KERNEL(lifetime_left, struct lifetime_left_args)
 		*weir_at(args->statuses, u32, 1) = weir_wait(&args->disk, event, 1);
 	} else {
 		(void)weir_read_async(&args->disk, 0, 1, args->buffer, event);
+		while (args->sees && !weir_event_peek(event))
+			(void)weir_read(&args->disk, 1, 1, args->buffer, event + 1, 0);
 	}
 }
 

@@ -412,25 +412,27 @@ static void test_lanes_with_closed_storages(void **state)
 /* A read that nobody waited for before its storage was closed: whoever looks for its end finds one. */
 static void test_a_read_that_was_left(void **state)
 {
-	struct lifetime_left_args args = { .buffer = 0 };
-	uint32_t statuses[2];
-	struct rig rig;
-
 	(void)state;
-	open_rig(&rig, NULL);
-	must(weir_storage_disk(rig.storages[0], &args.disk));
-	args.buffer = rig.buffer;
-	must(weir_alloc(rig.context, 4096, &args.event));
-	must(weir_launch(rig.context, "lifetime_left", 1, 1, &args, sizeof(args)));
-	must(weir_storage_close(rig.storages[0]));
-	args.statuses = args.event + 1024;
-	must(weir_launch(rig.context, "lifetime_left", 1, 1, &args, sizeof(args)));
-	must(weir_sync(rig.context));
-	must(weir_copy_from_device(rig.context, statuses, args.statuses, sizeof(statuses)));
-	assert_int_equal(statuses[0], 1);
-	assert_int_equal(statuses[1], WEIR_E_CLOSED);
-	must(weir_context_close(rig.context));
-	remove_files(&rig);
+	for (unsigned fails = 0; fails < 2; fails++) {
+		struct lifetime_left_args args = { .sees = fails };
+		uint32_t statuses[2];
+		struct rig rig;
+
+		open_rig(&rig, (const char *[]){ fails ? "&fault=status:code=0x21:op=read:lba=0" : "", "" });
+		must(weir_storage_disk(rig.storages[0], &args.disk));
+		args.buffer = rig.buffer;
+		must(weir_launch(rig.context, "lifetime_left", 1, 1, &args, sizeof(args)));
+		must(weir_storage_close(rig.storages[0]));
+		args.statuses = rig.buffer + 5120;
+		must(weir_launch(rig.context, "lifetime_left", 1, 1, &args, sizeof(args)));
+		must(weir_sync(rig.context));
+		must(weir_copy_from_device(rig.context, statuses, args.statuses, sizeof(statuses)));
+		assert_int_equal(statuses[0], 1);
+		assert_int_equal(statuses[1],
+				 fails ? WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x21 : WEIR_E_CLOSED);
+		must(weir_context_close(rig.context));
+		remove_files(&rig);
+	}
 }
 
 static void test_lanes_with_closed_caches(void **state)
