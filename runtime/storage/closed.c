@@ -31,6 +31,7 @@ static void describe(const struct weir_context *context, struct weir_queue *queu
 	queue->depth = 2;
 	queue->depth_log2 = 1;
 	queue->prp_entries = 1;
+	queue->window_bytes = UINT64_MAX; /* no buffer is refused before the request is */
 	weir_store_u32_relaxed_sys(&queue->dead, WEIR_E_CLOSED | WEIR_QUEUE_UNSAFE);
 	weir_store_u64_relaxed_sys(&queue->reap, 1);
 }

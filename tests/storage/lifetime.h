@@ -35,7 +35,8 @@ struct lifetime_use_args {
  * struct lifetime_left_args - one lane starts a read of the first block and leaves it, or looks for one that
  * was left
  * @buffer: a block's; behind it two struct weir_event, of this read and of others
- * @statuses: u32[2]: 1 if the read has ended; how. 0: the lane starts it
+ * @statuses: u32[2]: 1 if the read has ended, and 1 more if another is refused since the storage is closed;
+ * how the first has. 0: the lane starts it
  * @sees: and leaves when it has seen that it has ended, of which it takes no notice
  */
 struct lifetime_left_args {

@@ -39,6 +39,9 @@ WEIR_KERNEL(lifetime_left, struct lifetime_left_args)
 	if (args->statuses) {
 		*weir_at(args->statuses, u32, 0) = weir_test(&args->disk, event) != 0;
 		*weir_at(args->statuses, u32, 1) = weir_wait(&args->disk, event, 1);
+		args->disk.flags |= WEIR_DISK_WINDOW; /* as of a controller that reaches a part of memory */
+		*weir_at(args->statuses, u32, 0) +=
+			weir_read_async(&args->disk, 0, 1, args->buffer, event + 1) == WEIR_E_CLOSED;
 	} else {
 		(void)weir_read_async(&args->disk, 0, 1, args->buffer, event);
 		while (args->sees && !weir_event_peek(event))

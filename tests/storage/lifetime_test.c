@@ -427,7 +427,7 @@ static void test_a_read_that_was_left(void **state)
 		must(weir_launch(rig.context, "lifetime_left", 1, 1, &args, sizeof(args)));
 		must(weir_sync(rig.context));
 		must(weir_copy_from_device(rig.context, statuses, args.statuses, sizeof(statuses)));
-		assert_int_equal(statuses[0], 1);
+		assert_int_equal(statuses[0], 2);
 		assert_int_equal(statuses[1],
 				 fails ? WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x21 : WEIR_E_CLOSED);
 		must(weir_context_close(rig.context));
