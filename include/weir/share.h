@@ -205,7 +205,13 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 	return shared;
 }
 
-/* The entry of a hold; word 0: it has none. */
+/* Has this lane a hold of an entry, rather than a copy or nothing? */
+WEIR_FN u32 weir_shared_holds(struct weir_shared shared)
+{
+	return shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST;
+}
+
+/* The entry of a hold; word 0: it has none, or the table is gone. */
 WEIR_FN struct weir_share_found weir_shared_entry(WEIR_GLOBAL struct weir_array *array,
 						  struct weir_shared shared)
 {
@@ -213,7 +219,7 @@ WEIR_FN struct weir_share_found weir_shared_entry(WEIR_GLOBAL struct weir_array 
 
 	found.word = 0;
 	found.position = shared.position;
-	if (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST)
+	if (weir_shared_holds(shared) && WEIR_ADDR(weir_array_share(array)) != 0)
 		/* line.L1: pairs with line.L0 of the entry's command, or with share.T0 */
 		found.word = weir_poll_u64_dev(weir_share_word(weir_array_share(array), shared.position),
 					       WEIR_LINE_BIT_READY | WEIR_LINE_BIT_FAILED);
@@ -228,6 +234,8 @@ WEIR_FN weir_status weir_shared_status(WEIR_GLOBAL struct weir_array *array, str
 		return shared.status;
 	if (shared.kind == WEIR_SHARED_COPY)
 		return event ? weir_event_status(event) : (u32)WEIR_E_LOCKED;
+	if (found.word == 0) /* this lane's reference would keep it */
+		return WEIR_E_CLOSED;
 	if (weir_line_state(found.word) == WEIR_LINE_BUSY)
 		return WEIR_E_LOCKED;
 	/* relaxed: line.L1 came before, and this lane's reference keeps it */
@@ -353,7 +361,8 @@ WEIR_FN weir_status weir_share_modify(WEIR_GLOBAL struct weir_writer *writer, st
  * buffer and for a line of the cache; never for other holders.
  *
  * Return: WEIR_OK; WEIR_E_SHARED: the policy keeps the owner until the others have gone: held, call
- * again later; else why a changed buffer could not be propagated: held, and nothing is lost.
+ * again later; WEIR_E_CLOSED: the host has freed the table; else why a changed buffer could not be
+ * propagated: held, and nothing is lost.
  */
 WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, struct weir_shared shared)
 {
@@ -362,7 +371,9 @@ WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, str
 	weir_status status = WEIR_OK, left;
 	u32 leaves;
 
-	if (shared.kind == WEIR_SHARED_OWNER) {
+	if (weir_shared_holds(shared) && !lines->share) {
+		status = WEIR_E_CLOSED;
+	} else if (shared.kind == WEIR_SHARED_OWNER) {
 		/* relaxed: a guest that goes meanwhile will be seen next time; none of them can become an
 		 * owner */
 		u64 word =
@@ -372,7 +383,7 @@ WEIR_FN weir_status weir_share_release(WEIR_GLOBAL struct weir_array *array, str
 		    weir_share_policy_owner_stays(shared.line, weir_thread(), weir_share_refs(word)))
 			status = WEIR_E_SHARED;
 	}
-	leaves = status == WEIR_OK && (shared.kind == WEIR_SHARED_OWNER || shared.kind == WEIR_SHARED_GUEST);
+	leaves = status == WEIR_OK && weir_shared_holds(shared);
 	weir_reconverge();
 	left = weir_share_leave(wave, leaves, lines, &array->extent, leaves ? shared.line : 0,
 				leaves ? shared.position : 0);

@@ -218,3 +218,18 @@ TEST_SHARE_KERNEL(test_mixed, struct test_mixed_args)
 	expect(args->verdict, line, weir_share_release(&writer->array, shared), WEIR_OK);
 	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
 }
+
+/* A hold of a table that is gone is refused, whatever is done with it. */
+TEST_SHARE_KERNEL(test_share_gone, struct test_share_args)
+{
+	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
+	struct weir_shared shared = weir_shared_none(0, WEIR_OK);
+
+	shared.kind = weir_thread() % 2 ? (u32)WEIR_SHARED_OWNER : (u32)WEIR_SHARED_GUEST;
+	shared.buffer = args->buffers;
+	expect(args->verdict, 0, weir_share_test(array, shared), WEIR_E_CLOSED);
+	expect(args->verdict, 1, weir_share_wait(array, shared, 0), WEIR_E_CLOSED);
+	expect(args->verdict, 2, weir_share_modify(&args->writer, shared), WEIR_E_CLOSED);
+	expect(args->verdict, 3, weir_share_release(array, shared), WEIR_E_CLOSED);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+}

@@ -183,6 +183,26 @@ static void test_mixed_with_a_cache_without_a_table(void **state)
 	}
 }
 
+/* The table goes although lanes hold lines: what a later kernel does with such a hold is refused. */
+static void test_holds_of_a_table_that_is_gone(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_share_args args = { .lines = LINES };
+		struct rig rig;
+
+		open_rig(&rig, test_width(w), 4, 64);
+		args.writer = rig.writer;
+		args.buffers = alloc(&rig, LINE);
+		args.verdict = rig.verdict;
+		must(weir_share_destroy(rig.cache));
+		must(weir_launch(rig.context, "test_share_gone", 1, 5, &args, sizeof(args)));
+		assert_int_equal(weir_sync(rig.context), -EIO);
+		assert_int_equal(judge(&rig), 5);
+		close_rig(&rig);
+	}
+}
+
 /* A kernel without code for the table would read storage past a changed buffer. */
 static void test_a_kernel_built_without_it_is_refused(void **state)
 {
@@ -216,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_a_full_table_gives_copies),
 		cmocka_unit_test(test_without_a_table_it_is_a_copy),
 		cmocka_unit_test(test_mixed_with_a_cache_without_a_table),
+		cmocka_unit_test(test_holds_of_a_table_that_is_gone),
 		cmocka_unit_test(test_read_after_write),
 		cmocka_unit_test(test_write_after_read),
 		cmocka_unit_test(test_write_after_write),
