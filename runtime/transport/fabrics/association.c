@@ -519,13 +519,9 @@ int nvmf_check_transfer(const struct nvmf *nvmf, u8 mdts, u8 there)
 		nvmf->uri, 4u << there);
 }
 
-/* As the first time, by the host itself. */
-static int identify_again(struct nvmf *nvmf)
+int nvmf_identify_again(struct nvmf *nvmf)
 {
 	const struct nvme_sqe identify = { .cdw0 = NVME_ADMIN_IDENTIFY, .cdw10 = NVME_CNS_CONTROLLER };
-	const struct nvme_sqe features = { .cdw0 = NVME_ADMIN_SET_FEATURES,
-					   .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES,
-					   .cdw11 = nvmf->queues_asked };
 	u8 data[NVME_IDENTIFY_BYTES], mdts = nvmf->controller.mdts;
 	int error = admin_command(nvmf, &identify, data, "Identify Controller");
 
@@ -536,9 +532,18 @@ static int identify_again(struct nvmf *nvmf)
 		error = nvmf_check_transfer(nvmf, mdts, nvmf->controller.mdts);
 		nvmf->controller.mdts = mdts;
 	}
-	if (!error)
-		error = nvmf_check_namespace(nvmf);
-	if (!error && nvmf->retry_delays)
+	return error ? error : nvmf_check_namespace(nvmf);
+}
+
+/* What the host sets at each association, as the first time. */
+static int set_again(struct nvmf *nvmf)
+{
+	const struct nvme_sqe features = { .cdw0 = NVME_ADMIN_SET_FEATURES,
+					   .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES,
+					   .cdw11 = nvmf->queues_asked };
+	int error = 0;
+
+	if (nvmf->retry_delays)
 		error = nvmf_know_delays(nvmf);
 	return error || !nvmf->queues_asked
 		       ? error
@@ -566,7 +571,9 @@ int nvmf_associate_again(struct nvmf *nvmf)
 			nvmf, load_relaxed_u32(
 				      &nvmf->registers.cc)); /* relaxed: the mover has acted on it before */
 	if (!error)
-		error = identify_again(nvmf);
+		error = nvmf_identify_again(nvmf);
+	if (!error)
+		error = set_again(nvmf);
 	if (!error)
 		error = connect_queues_again(nvmf);
 	if (!error)

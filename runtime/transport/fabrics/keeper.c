@@ -108,7 +108,8 @@ static bool rings_usable(struct nvmf *nvmf, u32 entries)
 				  entries * sizeof(struct nvme_cqe));
 }
 
-/* Return: as nvmf_associate(); a controller that does not get ready is left, and another path is the next. */
+/* Return: as nvmf_associate(); a controller that does not get ready, or is not what lanes know, is left, and
+ * another path is the next. */
 static int start(struct nvmf *nvmf, u32 cc)
 {
 	int error = nvmf->associated ? 0 : nvmf_associate(nvmf);
@@ -116,6 +117,8 @@ static int start(struct nvmf *nvmf, u32 cc)
 
 	if (!error)
 		error = nvmf_enable(nvmf, cc);
+	if (!error && nvmf->began)
+		error = nvmf_identify_again(nvmf);
 	if (error && nvmf->began) {
 		nvmf_path_refuse(nvmf, connected);
 		nvmf_dissociate(nvmf);

@@ -523,6 +523,9 @@ int nvmf_shutdown(struct nvmf *nvmf, uint32_t cc);
 int nvmf_connect_queue(struct nvmf_queue *queue, u32 *status);
 /** nvmf_dissociate() - close all connections; requests of lanes are held */
 void nvmf_dissociate(struct nvmf *nvmf);
+/** nvmf_identify_again() - an enabled controller that lanes know: is it what they know? 0 or a negative errno
+ * with a sentence */
+int nvmf_identify_again(struct nvmf *nvmf);
 /** nvmf_associate_again() - all of it, after a loss; then held requests are sent again */
 int nvmf_associate_again(struct nvmf *nvmf);
 /** nvmf_property_get() - a property; 0 or a negative errno with a sentence */

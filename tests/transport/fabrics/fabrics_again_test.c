@@ -73,6 +73,24 @@ static void a_target_away_at_a_reset_is_given_up(void **state)
 	assert_true(peer_printed(&peer, "fault refuse") > 2);
 }
 
+/* What is connected to behind a reset has the address, and another disk. */
+static void another_namespace_behind_a_reset_is_not_gone_on_with(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(
+		peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 swap=2:skip=1 --nguid 1 --queues 1"));
+	must(open_storage("timeout_ms=2000&ctrl_loss_s=1", &storage));
+	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
+	assert_int_equal(weir_storage_read(storage, 0, found, 512), -EIO);
+	assert_non_null(strstr(weir_last_error(), "no longer answers"));
+	(void)weir_storage_close(storage);
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "fault swap"), 1);
+	assert_int_equal(peer_printed(&peer, "connect 1"), 1);
+}
+
 /* Success for data that the controller has never asked for: nothing was written. */
 static void a_write_without_its_data_is_an_error(void **state)
 {
@@ -163,6 +181,7 @@ int main(void)
 		cmocka_unit_test(a_target_away_at_a_reset_is_found_again),
 		cmocka_unit_test(a_target_lost_behind_a_reset_is_found_again),
 		cmocka_unit_test(a_target_away_at_a_reset_is_given_up),
+		cmocka_unit_test(another_namespace_behind_a_reset_is_not_gone_on_with),
 		cmocka_unit_test(a_write_without_its_data_is_an_error),
 		cmocka_unit_test(retry_delays_are_known_to_each_association),
 		cmocka_unit_test(an_answer_that_waits_is_no_silence),

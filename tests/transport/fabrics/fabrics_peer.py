@@ -19,6 +19,7 @@ A transfer beyond --mdts is refused. With --icdoff data of an I/O command does n
 Of Keep Alive: --late-ms is how long its answer takes. With --crdt it has a retry delay, and prints what a host says that it knows.
 Of the discovery log: --changes N, it is another one behind each of the first N reads of its header.
 Of commands behind a connection that was lost: --again N prints "early" if another one comes before the first N of a queue are answered.
+Of a restart: swap=NGUID (from this Connect to the admin queue on the namespace is another one).
 Of connecting: unready (CSTS stays 0; --to is CAP.TO), refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short), deaf (accepts, says nothing), leave (closes the admin queue's connection
 instead of saying how many queues there are).
 """
@@ -345,6 +346,8 @@ class Connection:
             peer.queues.add(qid)
             if not qid:
                 peer.cc = 0
+                swap = peer.fault("swap")
+                peer.args.nguid = int(swap.value) if swap else peer.args.nguid
             peer.say("connect", qid, host)
             return self.response(cid, 0, 1)
         offset = struct.unpack_from("<I", sqe, 44)[0]
