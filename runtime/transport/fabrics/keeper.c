@@ -96,6 +96,7 @@ static void reset(struct nvmf *nvmf, u32 falls)
 	nvmf->resent_open = 0;
 	nvmf->retry_delays = false;
 	nvmf->falls_done = falls;
+	store_release_u32(&nvmf->registers.connected, 0);
 	publish(nvmf, 0);
 }
 

@@ -359,18 +359,25 @@ static uint64_t nvmf_doorbell(struct weir_transport *transport, unsigned index)
 	return (uint64_t)(uintptr_t)(nvmf_of(transport)->doorbells + index);
 }
 
+/* One that is switched off, or has failed, the keeper does not connect to before it is told to. */
+static bool is_connecting(const struct nvmf *nvmf)
+{
+	/* acquire: pairs with the stores in keeper.c */
+	return !load_acquire_u32(&nvmf->registers.connected) &&
+	       !(load_acquire_u32(&nvmf->registers.csts) & NVME_CSTS_FATAL) &&
+	       (load_relaxed_u32(&nvmf->registers.cc) & NVME_CC_ENABLE); /* relaxed: the runtime's own */
+}
+
 /* Wait until a lost controller is connected again, or given up. */
 static int nvmf_restart(struct weir_transport *transport)
 {
 	struct nvmf *nvmf = nvmf_of(transport);
 
-	/* acquire: pairs with the stores in keeper.c */
-	while (!load_acquire_u32(&nvmf->registers.connected)) {
-		if (load_acquire_u32(&nvmf->registers.csts) == UINT32_MAX)
-			return weir_fail(ENOTCONN, "storage \"%s\": its controller is not connected any more",
-					 nvmf->uri);
+	while (is_connecting(nvmf))
 		nanosleep(&(struct timespec){ .tv_nsec = WAIT_NS }, NULL);
-	}
+	if (load_acquire_u32(&nvmf->registers.csts) == UINT32_MAX) /* acquire: as above */
+		return weir_fail(ENOTCONN, "storage \"%s\": its controller is not connected any more",
+				 nvmf->uri);
 	return 0;
 }
 

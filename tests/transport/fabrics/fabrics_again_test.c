@@ -91,6 +91,43 @@ static void another_namespace_behind_a_reset_is_not_gone_on_with(void **state)
 	assert_int_equal(peer_printed(&peer, "connect 1"), 1);
 }
 
+/* Starts of a controller behind a reset, and of these, those before which it was said to be away. */
+static unsigned starts, away;
+
+static void write_register(struct weir_transport *transport, uint32_t offset, uint32_t value)
+{
+	if (offset == NVME_REGISTER_CC &&
+	    (value & (NVME_CC_ENABLE | NVME_CC_SHUTDOWN_MASK)) == NVME_CC_ENABLE) {
+		starts++;
+		away += weir_transport_nvmf.away(transport);
+		must(weir_transport_nvmf.restart(transport)); /* which nobody would end */
+	}
+	weir_transport_nvmf.write32(transport, offset, value);
+}
+
+/*
+ * From the reset on there is no association until another one stands: however long the first try to connect
+ * takes, the reset that waited too short a time for it is tried again. And nobody waits for a connection that
+ * is made only when it is asked for.
+ */
+static void a_controller_is_away_from_its_reset_on(void **state)
+{
+	struct weir_transport_ops ops = weir_transport_nvmf;
+	struct weir_storage *storage;
+
+	(void)state;
+	ops.write32 = write_register;
+	assert_true(peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 --queues 1"));
+	must(open_storage("timeout_ms=2000", &storage));
+	storage->transport->ops = &ops;
+	(void)weir_storage_read(storage, 0, found, 4096);
+	check_round(storage, 0, 65536, 1);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(starts, 1);
+	assert_int_equal(away, 1);
+}
+
 /* Success for data that the controller has never asked for: nothing was written. */
 static void a_write_without_its_data_is_an_error(void **state)
 {
@@ -182,6 +219,7 @@ int main(void)
 		cmocka_unit_test(a_target_lost_behind_a_reset_is_found_again),
 		cmocka_unit_test(a_target_away_at_a_reset_is_given_up),
 		cmocka_unit_test(another_namespace_behind_a_reset_is_not_gone_on_with),
+		cmocka_unit_test(a_controller_is_away_from_its_reset_on),
 		cmocka_unit_test(a_write_without_its_data_is_an_error),
 		cmocka_unit_test(retry_delays_are_known_to_each_association),
 		cmocka_unit_test(an_answer_that_waits_is_no_silence),
