@@ -73,6 +73,22 @@ static bool allocate(struct nvmf_queue *queue, u32 size)
 	return queue->requests && queue->segments && nvmf_connection_create(queue, size) == 0;
 }
 
+/*
+ * Behind a reset a target that leaves is one to be looked for: whoever hears that the queue was not connected
+ * learns that, too. At first whoever opens the storage is told why instead.
+ */
+static void note_leaving(struct nvmf *nvmf, u32 status)
+{
+	if (!nvmf->falls_done)
+		return;
+	nvmf->queues[0].connection.readable = true; /* its end may have come */
+	(void)nvmf_receive(&nvmf->queues[0]);
+	if (!status)
+		nvmf_lose(nvmf, "%s", weir_last_error());
+	if (nvmf->lost)
+		store_release_u32(&nvmf->registers.connected, 0);
+}
+
 static u32 connect_queue(struct nvmf_queue *queue)
 {
 	u32 status = NVME_STATUS_PATH_HOST;
@@ -80,6 +96,7 @@ static u32 connect_queue(struct nvmf_queue *queue)
 	if (nvmf_connect_queue(queue, &status) == 0)
 		return NVME_STATUS_SUCCESS;
 	weir_report("%s", weir_last_error());
+	note_leaving(queue->nvmf, status);
 	return status ? status : NVME_STATUS_PATH_HOST;
 }
 

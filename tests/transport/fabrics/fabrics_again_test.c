@@ -56,6 +56,22 @@ static void a_target_lost_behind_a_reset_is_found_again(void **state)
 	assert_int_equal(peer_printed(&peer, "fault refuse"), 6);
 }
 
+/* Or once the admin queue has it all, and before the other queue is connected. */
+static void a_target_lost_before_its_queues_is_found_again(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 ic=short:skip=4 --queues 1"));
+	must(open_storage("timeout_ms=2000", &storage));
+	(void)weir_storage_read(storage, 0, found, 4096);
+	check_round(storage, 0, 65536, 1);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "fault ic"), 1);
+	assert_int_equal(peer_printed(&peer, "connect 1"), 2);
+}
+
 /* As long as one that was lost before, and no longer. */
 static void a_target_away_at_a_reset_is_given_up(void **state)
 {
@@ -217,6 +233,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_target_away_at_a_reset_is_found_again),
 		cmocka_unit_test(a_target_lost_behind_a_reset_is_found_again),
+		cmocka_unit_test(a_target_lost_before_its_queues_is_found_again),
 		cmocka_unit_test(a_target_away_at_a_reset_is_given_up),
 		cmocka_unit_test(another_namespace_behind_a_reset_is_not_gone_on_with),
 		cmocka_unit_test(a_controller_is_away_from_its_reset_on),
