@@ -36,6 +36,22 @@ static void a_target_away_at_a_reset_is_found_again(void **state)
 	assert_int_equal(peer_printed(&peer, "fault silent"), 1);
 }
 
+/* Each association knows what its host is to be notified of. */
+static void events_are_asked_for_behind_a_reset(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "--events --queues 1 silent refuse=0x4006:queue=1:skip=1"));
+	must(open_storage("timeout_ms=2000", &storage));
+	(void)weir_storage_read(storage, 0, found, 4096);
+	check_round(storage, 0, 65536, 1);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "connect 0"), 2);
+	assert_int_equal(peer_printed(&peer, "events 256"), 2);
+}
+
 /*
  * It leaves behind the reset, for longer than an admin command may take: the reset is tried again once it is
  * there.
@@ -232,6 +248,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_target_away_at_a_reset_is_found_again),
+		cmocka_unit_test(events_are_asked_for_behind_a_reset),
 		cmocka_unit_test(a_target_lost_behind_a_reset_is_found_again),
 		cmocka_unit_test(a_target_lost_before_its_queues_is_found_again),
 		cmocka_unit_test(a_target_away_at_a_reset_is_given_up),

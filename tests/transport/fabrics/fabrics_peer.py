@@ -16,6 +16,7 @@ reset (RST), r2t-twice, r2t-range, r2t-more (the second one asks for more than i
 Keep Alive included), shuffle (answers in pairs, the later one first). flush=CODE strikes Flush alone, untaken (success, and no data
 was asked for) a write or Dataset Management.
 A transfer beyond --mdts is refused. With --icdoff data of an I/O command does not begin where the command ends: it prints "inside" if it does.
+With --events it has those of namespaces, and prints what a host asks for.
 Of Keep Alive: --late-ms is how long its answer takes. With --crdt it has a retry delay, and prints what a host says that it knows.
 Of the discovery log: --changes N, it is another one behind each of the first N reads of its header.
 Of commands behind a connection that was lost: --again N prints "early" if another one comes before the first N of a queue are answered.
@@ -370,6 +371,7 @@ class Connection:
             struct.pack_into("<H", out, 320, 1)
             struct.pack_into("<H", out, 514, args.maxcmd)
             struct.pack_into("<I", out, 536, 1 | 1 << 20)
+            struct.pack_into("<I", out, 92, 1 << 8 if args.events else 0)
             struct.pack_into("<IIH", out, 1792, (64 + args.inside) // 16, 1, args.icdoff)
         elif cns == 2 and args.namespaces:
             struct.pack_into("<I", out, 0, 1)
@@ -415,6 +417,11 @@ class Connection:
         if opcode == 9 and sqe[40] == 0x16:
             peer.say("behavior", len(data), data[0])
             return self.response(cid)
+        if opcode == 9 and sqe[40] == 0x0B and peer.args.events:
+            peer.say("events", struct.unpack_from("<I", sqe, 44)[0])
+            return self.response(cid)
+        if opcode == 0x0C and peer.args.events:
+            return b""
         if opcode == 0x18:
             peer.count("alive")
             time.sleep(peer.args.late_ms / 1000)
@@ -514,6 +521,7 @@ def main():
     parser.add_argument("--mdts", type=int, default=5)
     parser.add_argument("--queues", type=int, default=64)
     parser.add_argument("--namespaces", type=int, default=1)
+    parser.add_argument("--events", action="store_true")
     parser.add_argument("--success", action="store_true")
     parser.add_argument("--shuffle", action="store_true")
     parser.add_argument("faults", nargs="*")
