@@ -191,6 +191,8 @@ static void enable(struct nvmf *nvmf, u32 cc)
 	nvmf->events_due = nvmf->began; /* an association knows nothing of the last one's requests */
 	nvmf->enabled = nvmf->began = true;
 	nvmf->away_ns = 0;
+	if (nvmf->keys.hosts.count == 1)
+		nvmf_path_set(nvmf, 0, NVME_ANA_OPTIMIZED); /* until it says otherwise */
 	nvmf_ring_open(admin, load_relaxed_u64(&nvmf->registers.asq), load_relaxed_u64(&nvmf->registers.acq),
 		       entries);
 	admin->has_sq = true;

@@ -14,12 +14,13 @@ enum { KEEP_ALIVE_MS = 200, SOME_MS = 1 };
 
 /*
  * A command without an answer leads to a new queue pair, which is refused, and so to a reset, behind which
- * the target refuses to be connected to a few times: that is a loss as any other.
+ * the target refuses to be connected to a few times: that is a loss as any other. Its path works afterwards.
  */
 static void a_target_away_at_a_reset_is_found_again(void **state)
 {
 	struct weir_stats stats = { .size = sizeof(stats) };
 	struct weir_storage *storage;
+	const struct nvmf *nvmf;
 
 	(void)state;
 	assert_true(peer_start(&peer,
@@ -30,6 +31,8 @@ static void a_target_away_at_a_reset_is_found_again(void **state)
 	check_round(storage, 0, 65536, 1);
 	must(weir_stats(storage, &stats));
 	assert_true(stats.resets > 0);
+	nvmf = (const struct nvmf *)storage->transport;
+	assert_int_equal(load_relaxed_u64(&nvmf->counters.paths[0]), NVME_ANA_OPTIMIZED);
 	must(weir_storage_close(storage));
 	peer_end(&peer);
 	assert_int_equal(peer_printed(&peer, "fault refuse"), 4);
