@@ -296,6 +296,9 @@ int nvmf_shutdown(struct nvmf *nvmf, uint32_t cc)
 				  "its shutdown");
 	if (!error && nvmf->unflushed)
 		error = weir_fail(EIO, "storage \"%s\": its last Flush failed", nvmf->uri);
+	else if (!error && nvmf->wrote) /* no queue was without commands at its end */
+		error = weir_fail(EIO, "storage \"%s\": no Flush could be sent beside its last commands",
+				  nvmf->uri);
 	return error;
 }
 

@@ -181,6 +181,26 @@ static void a_write_without_its_data_is_an_error(void **state)
 	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
 }
 
+/* Each queue has a command under way when it ends, so that none of them can be flushed by. */
+static void an_end_without_a_flush_is_said(void **state)
+{
+	struct weir_storage *storage;
+	struct nvmf *nvmf;
+
+	(void)state;
+	assert_true(peer_start(&peer, ""));
+	must(open_storage("", &storage));
+	must(weir_storage_write(storage, 0, wrote, 4096));
+	nvmf = (struct nvmf *)storage->transport;
+	pthread_mutex_lock(&nvmf->mutex);
+	for (unsigned i = 1; i < nvmf->queue_count; i++)
+		nvmf->queues[i].inflight++;
+	pthread_mutex_unlock(&nvmf->mutex);
+	assert_int_equal(weir_storage_close(storage), -EIO);
+	assert_non_null(strstr(weir_last_error(), "may be lost"));
+	peer_end(&peer);
+}
+
 /* What the host said that it knows a new association does not know: it is said again. */
 static void retry_delays_are_known_to_each_association(void **state)
 {
@@ -258,6 +278,7 @@ int main(void)
 		cmocka_unit_test(another_namespace_behind_a_reset_is_not_gone_on_with),
 		cmocka_unit_test(a_controller_is_away_from_its_reset_on),
 		cmocka_unit_test(a_write_without_its_data_is_an_error),
+		cmocka_unit_test(an_end_without_a_flush_is_said),
 		cmocka_unit_test(retry_delays_are_known_to_each_association),
 		cmocka_unit_test(an_answer_that_waits_is_no_silence),
 	};
