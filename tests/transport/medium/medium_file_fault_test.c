@@ -83,6 +83,35 @@ static void pads_the_last_block_with_zeros(void **state)
 	munmap(memory, 16384);
 }
 
+/* What the file has grown by since it was opened is no part of it: its last block reads as before. */
+static void pads_a_file_that_has_grown(void **state)
+{
+	unsigned char *memory = rig_memory(8192);
+
+	for (unsigned i = 0; i < 3; i++) {
+		struct weir_medium *medium;
+		char name[RIG_NAME_BYTES];
+		int file;
+
+		rig_file(name, *state, ODD_BYTES, SEED);
+		medium = open_medium(name, directs[i], 4096);
+		if (medium) {
+			file = open(name, O_WRONLY | O_CLOEXEC);
+			memset(memory, 0x77, 8192);
+			assert_int_equal(pwrite(file, memory, 8192, ODD_BYTES), 8192);
+			close(file);
+			memset(memory, 0xaa, 8192);
+			assert_int_equal(rig_io(medium, WEIR_IO_READ, PADDED_BYTES - 4096, memory, 4096), 0);
+			assert_true(rig_matches(memory, PADDED_BYTES - 4096, LAST_BYTES, SEED));
+			assert_true(rig_is_filled(memory + LAST_BYTES, 4096 - LAST_BYTES, 0));
+			assert_true(rig_is_filled(memory + 4096, 4096, 0xaa));
+			medium->ops->close(medium);
+		}
+		unlink(name);
+	}
+	munmap(memory, 8192);
+}
+
 /* Padding that spreads over several segments, of which some lie wholly past the end. */
 static void pads_across_segments(void **state)
 {
@@ -322,6 +351,8 @@ int main(void)
 		cmocka_unit_test(errno_values_become_statuses),
 		IN("/tmp", pads_the_last_block_with_zeros),
 		IN("/dev/shm", pads_the_last_block_with_zeros),
+		IN("/tmp", pads_a_file_that_has_grown),
+		IN("/dev/shm", pads_a_file_that_has_grown),
 		IN("/tmp", pads_across_segments),
 		IN("/dev/shm", pads_across_segments),
 		IN("/tmp", writing_the_last_block_keeps_the_file_as_long_as_it_is),
