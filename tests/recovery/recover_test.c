@@ -30,18 +30,21 @@ enum { QUEUES = 3, TIMEOUT_MS = 40, COMMAND_MS = 700 };
  * @abort_error, @delete_error, @stop_error, @restart_error, @take_error, @create_error: of these calls
  * @create_fails_at: which creation of a pair; 0: none
  * @granted: queue pairs after a reset
+ * @passing_fails: restarts that fail, the first ones, for a reason that passes: @away, else another storage's
+ * reset
  */
 static struct controller {
 	bool aborted;
 	uint64_t ends_after_ms;
 	int abort_error, delete_error, stop_error, restart_error, take_error, create_error;
-	unsigned create_fails_at, granted;
+	unsigned create_fails_at, granted, passing_fails;
+	bool away;
 } controller;
 
 static char calls[512];
 static uint64_t now_ns;
 static uint64_t at_release; /* what was counted when the last queue pair was released */
-static unsigned creations, held, most_held;
+static unsigned creations, restarts, held, most_held;
 static unsigned command_ms_seen;
 static struct weir_transport transport;
 static struct weir_storage storage;
@@ -197,19 +200,35 @@ static int restart(struct weir_transport *of)
 {
 	assert_ptr_equal(of, &transport);
 	note("restart");
+	if (++restarts <= controller.passing_fails)
+		return weir_fail(EAGAIN, "no restart yet");
 	return controller.restart_error ? weir_fail(-controller.restart_error, "no restart") : 0;
+}
+
+static bool was_reset(struct weir_transport *of)
+{
+	assert_ptr_equal(of, &transport);
+	return restarts && restarts <= controller.passing_fails && !controller.away;
+}
+
+static bool away(struct weir_transport *of)
+{
+	assert_ptr_equal(of, &transport);
+	return restarts && restarts <= controller.passing_fails && controller.away;
 }
 
 static void begin(struct controller as)
 {
-	static const struct weir_transport_ops ops = { .size = sizeof(ops), .restart = restart };
+	static const struct weir_transport_ops ops = {
+		.size = sizeof(ops), .restart = restart, .was_reset = was_reset, .away = away
+	};
 	static unsigned char pages[2];
 
 	controller = as;
 	controller.granted = as.granted ? as.granted : QUEUES;
 	calls[0] = 0;
 	now_ns = 1000000;
-	creations = held = most_held = 0;
+	creations = restarts = held = most_held = 0;
 	at_release = 0;
 	transport = (struct weir_transport){ .ops = &ops };
 	storage = (struct weir_storage){ .transport = &transport,
@@ -356,6 +375,27 @@ static void test_a_reset_that_fails(void **state)
 	assert_string_equal(calls, "abort101 take0");
 }
 
+/* What fails for a reason that passes is tried sixteen times in all. */
+static void test_a_reset_that_may_yet_succeed(void **state)
+{
+	(void)state;
+	for (int is_away = 0; is_away < 2; is_away++) {
+		struct controller as = { .ends_after_ms = UINT64_MAX,
+					 .abort_error = -ETIMEDOUT,
+					 .passing_fails = 15,
+					 .away = is_away };
+
+		begin(as);
+		assert_int_equal(recover(), 0);
+		assert_int_equal(restarts, 16);
+		counted(1, 0, 0, 1);
+		as.passing_fails = 16;
+		begin(as);
+		is_lost(-EAGAIN, "no restart yet");
+		assert_int_equal(restarts, 16);
+	}
+}
+
 /*
  * Where the host does not access queue words, the controller is stopped for good, unless Abort ended
  * the command.
@@ -398,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_an_abort_that_is_not_kept),
 		cmocka_unit_test(test_a_reset),
 		cmocka_unit_test(test_a_reset_that_fails),
+		cmocka_unit_test(test_a_reset_that_may_yet_succeed),
 		cmocka_unit_test(test_words_out_of_reach),
 		cmocka_unit_test(test_an_enable_that_was_lost),
 	};
