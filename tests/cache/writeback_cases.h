@@ -72,6 +72,7 @@ static inline void refused(int result, int error, const char *word, const char *
 
 /* The cases of writeback_range.c. */
 void test_arrays_of_the_same_storage_agree(void **state);
+void test_many_layouts(void **state);
 void test_flush_and_invalidate_a_range(void **state);
 void test_invalidated_lines_are_read_again(void **state);
 void test_two_contexts_share_a_file(void **state);

@@ -33,6 +33,56 @@ void test_arrays_of_the_same_storage_agree(void **state)
 	close_rig(&rig);
 }
 
+enum { OTHERS = 5 };
+
+/* Arrays of the storages @others, three at a time in the orders that begin with those of @first to @last - 1.
+ */
+static void open_arrays(struct rig *rig, struct weir_storage *const *others, unsigned first, unsigned last)
+{
+	struct weir_array array;
+
+	for (unsigned i = first * OTHERS * OTHERS; i < last * OTHERS * OTHERS; i++) {
+		unsigned a = i / OTHERS / OTHERS, b = i / OTHERS % OTHERS, c = i % OTHERS;
+		struct weir_storage *const three[] = { others[a], others[b], others[c] };
+
+		if (a != b && a != c && b != c)
+			must(weir_array_open(rig->cache, three, 3, WEIR_OPTIONS(array, .element_bytes = 8),
+					     &array));
+		if (a != b && !c)
+			must(weir_array_open(rig->cache, three, 2, WEIR_OPTIONS(array, .element_bytes = 8),
+					     &array));
+	}
+}
+
+/* The table of layouts grows, from 64 of them to twice as many: where lines are written stays known. */
+void test_many_layouts(void **state)
+{
+	struct weir_storage *others[OTHERS];
+	struct test_put_args args;
+	struct weir_writer writer;
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 256 });
+	for (unsigned i = 0; i < OTHERS; i++)
+		must(test_storage_open(rig.context, "virt:64K?block=512",
+				       WEIR_OPTIONS(storage, .queues = 1, .depth = 2), &others[i]));
+	open_arrays(&rig, others, 0, 2);
+	put_one_pass(&rig, &args, &writer);
+	open_arrays(&rig, others, 2, OTHERS);
+	must(weir_cache_flush(rig.cache, 0));
+	check_storages(&rig);
+	args.salt = 5; /* other elements, some of lines that are evicted */
+	put(&rig, &args);
+	must(weir_cache_flush(rig.cache, 0));
+	assert_int_equal(stats_of(&rig).dirty, 0);
+	check_storages(&rig);
+	must(weir_cache_destroy(rig.cache));
+	for (unsigned i = 0; i < OTHERS; i++)
+		must(weir_storage_close(others[i]));
+	close_storages(&rig);
+}
+
 void test_flush_and_invalidate_a_range(void **state)
 {
 	(void)state;

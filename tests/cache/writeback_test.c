@@ -334,6 +334,7 @@ int main(void)
 		cmocka_unit_test(test_whole_lines_are_not_read),
 		cmocka_unit_test(test_eviction_across_storages),
 		cmocka_unit_test(test_arrays_of_the_same_storage_agree),
+		cmocka_unit_test(test_many_layouts),
 		cmocka_unit_test(test_flush_and_invalidate_a_range),
 		cmocka_unit_test(test_invalidated_lines_are_read_again),
 		cmocka_unit_test(test_two_contexts_share_a_file),
