@@ -353,6 +353,31 @@ static void test_data_that_grew(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* Data that begins or ends otherwise was changed since it was indexed. Probes are whole bytes apart, so that
+ * the last one may end up to 14 bytes before the data does. */
+static void test_data_that_changed(void **state)
+{
+	static const off_t places[] = { 0, RECORDS * RECORD - 15 };
+	struct weir_dataset *dataset;
+	char was, is;
+
+	(void)state;
+	fresh();
+	for (unsigned i = 0; i < 2; i++) {
+		int file = open(path, O_RDWR);
+
+		assert_true(file >= 0 && pread(file, &was, 1, places[i]) == 1);
+		is = (char)~was;
+		assert_int_equal(pwrite(file, &is, 1, places[i]), 1);
+		refused(mount(&dataset), -ESTALE, "the data of storage 0 changed since", "index it anew");
+		assert_int_equal(pwrite(file, &was, 1, places[i]), 1);
+		close(file);
+		must(mount(&dataset));
+		must(weir_dataset_unmount(dataset));
+	}
+	must(weir_storage_close(storage));
+}
+
 /* A file that becomes shorter while it is read: what is not there is no data. */
 static void test_file_that_shrinks(void **state)
 {
@@ -552,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_cut_tfrecord),
 		cmocka_unit_test(test_cut_mds),
 		cmocka_unit_test(test_data_that_grew),
+		cmocka_unit_test(test_data_that_changed),
 		cmocka_unit_test(test_file_that_shrinks),
 		cmocka_unit_test(test_two_storages),
 		cmocka_unit_test(test_first_of_two_errors),
