@@ -3,6 +3,7 @@
  * channel_test.c: a channel to an engine, command by command: each wakes the thread that sends, which would
  * find it by itself only after its sleep.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,7 +24,7 @@
 
 #define SUBSYSTEM "nqn.2026-11.org.example:engine"
 
-enum { COMMANDS = 600, MEMORY_BYTES = 1 << 16 };
+enum { COMMANDS = 600, MEMORY_BYTES = 1 << 16, ENTRIES = 128 };
 
 int __real_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 int __wrap_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
@@ -156,11 +157,60 @@ static void is_lost_with_its_controller(void **state)
 	weir_target_destroy(target);
 }
 
+/* An engine that takes shorter commands than stripe units need is none for the volume. */
+static void an_engine_of_short_transfers_is_refused(void **state)
+{
+	static const char uri[] = "virt:16M?block=4096&mdts=8K";
+	void *memory = aligned_alloc(4096, MEMORY_BYTES);
+	struct weir_channel *channel;
+
+	(void)state;
+	assert_non_null(memory);
+	assert_int_equal(weir_channel_open(uri, memory, MEMORY_BYTES, 16384, &channel), -ENOTSUP);
+	assert_non_null(strstr(weir_last_error(), "takes 8192 bytes a command at most"));
+	weir_sleeper_close(&channel_end.sleeper);
+	if (weir_channel_open(uri, memory, MEMORY_BYTES, 8192, &channel))
+		fail_msg("%s", weir_last_error());
+	channel->ops->close(channel);
+	weir_sleeper_close(&channel_end.sleeper);
+	free(memory);
+}
+
+/* One entry of the ring stays free: a ring with all of them pending looks empty. */
+static void a_full_channel_takes_no_more(void **state)
+{
+	const struct nvme_sqe flush = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = 1 };
+	void *memory = aligned_alloc(4096, MEMORY_BYTES);
+	struct weir_channel *channel;
+	u32 statuses[ENTRIES];
+
+	(void)state;
+	assert_non_null(memory);
+	if (weir_channel_open("virt:16M?block=4096", memory, MEMORY_BYTES, 4096, &channel))
+		fail_msg("%s", weir_last_error());
+	for (unsigned round = 0; round < 3; round++) {
+		unsigned count = 0, ended = 0;
+
+		while (count < ENTRIES && channel->ops->submit(channel, &flush, &statuses[count]))
+			statuses[count++] = ~0u;
+		assert_int_equal(count, ENTRIES - 1);
+		while (ended < count)
+			ended += channel->ops->poll(channel, note);
+		for (unsigned i = 0; i < count; i++)
+			assert_int_equal(statuses[i], 0);
+	}
+	channel->ops->close(channel);
+	weir_sleeper_close(&channel_end.sleeper);
+	free(memory);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_command_wakes_the_sender),
 		cmocka_unit_test(is_lost_with_its_controller),
+		cmocka_unit_test(an_engine_of_short_transfers_is_refused),
+		cmocka_unit_test(a_full_channel_takes_no_more),
 	};
 
 	return cmocka_run_group_tests_name("channel", tests, NULL, NULL);
