@@ -356,6 +356,62 @@ static void nothing_new_before_what_is_held(void **state)
 	assert_int_equal(nvmf_ring_fetch(queue), 0);
 }
 
+/* A head of the completion ring that no lane can have read to is not believed: what is there stays. */
+static void a_head_past_what_was_posted(void **state)
+{
+	enum { ENTRIES = MOST * HOSTS, HEAD = 2, TAIL = 5, FREE = ENTRIES - 1 - (TAIL - HEAD) };
+	static const u32 wrong[] = { TAIL + 1, ENTRIES - 1, HEAD - 1, 0, ENTRIES, UINT32_MAX };
+	struct nvmf_queue *queue = &made.queues[0][QUEUE];
+
+	(void)state;
+	make(NVMF_FAILOVER);
+	made.nvmf.doorbells = made.doorbells;
+	queue->has_sq = true;
+	queue->cq_head = HEAD;
+	queue->cq_tail = TAIL;
+	queue->cq_free = FREE - ENTRIES / 2; /* others are promised, so that the head is looked at */
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		store_relaxed_u32(&made.doorbells[2 * QUEUE + 1],
+				  wrong[i]); /* relaxed: there is one thread */
+		assert_int_equal(nvmf_ring_fetch(queue), 0);
+		assert_int_equal(queue->cq_head, HEAD);
+		assert_int_equal(queue->cq_free, FREE - ENTRIES / 2);
+	}
+	store_relaxed_u32(&made.doorbells[2 * QUEUE + 1], TAIL);
+	assert_int_equal(nvmf_ring_fetch(queue), 0);
+	assert_int_equal(queue->cq_head, TAIL);
+	assert_int_equal(queue->cq_free, FREE - ENTRIES / 2 + TAIL - HEAD);
+}
+
+/* A command by the CID of one that is under way, or waits to be sent again, is refused; that one stays. */
+static void a_cid_names_one_command(void **state)
+{
+	static const u8 states[] = { NVMF_SENT, NVMF_HELD };
+	static const struct nvme_sqe ring[] = { { .cdw0 = NVME_OPCODE_FLUSH | (u32)MOST << 16, .nsid = 1 } };
+	struct nvmf_queue *queue = &made.queues[0][QUEUE];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
+		struct nvme_cqe cqes[MOST * HOSTS] = { { .dw3 = 0 } };
+
+		make(NVMF_FAILOVER);
+		made.nvmf.keys.mdts = NVME_PAGE_BYTES;
+		made.nvmf.doorbells = made.doorbells;
+		queue->sq = (const unsigned char *)ring;
+		queue->cq = cqes;
+		queue->tail = queue->phase = 1;
+		queue->cq_free = MOST * HOSTS - 1;
+		queue->has_sq = true;
+		store_relaxed_u32(&made.doorbells[2 * QUEUE], 1); /* relaxed: there is one thread */
+		made.requests[MOST].state = states[i];
+		made.requests[MOST].sqe.cdw0 = NVME_OPCODE_WRITE | (u32)MOST << 16;
+		assert_int_equal(nvmf_ring_fetch(queue), 1);
+		assert_int_equal(cqes[0].dw3, MOST | 1u << 16 | (u32)NVME_STATUS_CID_CONFLICT << 17);
+		assert_int_equal(made.requests[MOST].state, states[i]);
+		assert_int_equal(made.requests[MOST].sqe.cdw0 & 0xff, NVME_OPCODE_WRITE);
+	}
+}
+
 static unsigned event_requests;
 
 /* Answers what the host waits for, and keeps what it does not. */
@@ -405,6 +461,8 @@ int main(void)
 		cmocka_unit_test(a_path_without_a_queue_is_silent),
 		cmocka_unit_test(a_command_without_an_answer_is_a_silence),
 		cmocka_unit_test(nothing_new_before_what_is_held),
+		cmocka_unit_test(a_head_past_what_was_posted),
+		cmocka_unit_test(a_cid_names_one_command),
 		cmocka_unit_test(one_event_request_at_a_time),
 	};
 
