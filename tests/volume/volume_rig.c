@@ -171,8 +171,9 @@ static bool rig_lost(struct weir_channel *base)
 
 static int rig_halt(struct weir_channel *base)
 {
-	(void)base;
-	return 0;
+	struct rig_engine *engine = ((struct rig_channel *)base)->engine;
+
+	return __atomic_add_fetch(&engine->halts, 1, __ATOMIC_SEQ_CST) <= engine->unhalted ? -EIO : 0;
 }
 
 static void rig_close(struct weir_channel *base)

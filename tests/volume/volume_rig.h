@@ -41,7 +41,8 @@ struct rig_command {
 
 /** struct rig_engine - @held: commands are not carried out until rig_release(); @slow: one answer a poll;
  * @faulty: its medium takes no writes; @opened: channels to it so far; @durable: changes that asked for FUA;
- * @newest: map that a command came by; @backward: commands by an older one than that
+ * @newest: map that a command came by; @backward: commands by an older one than that; @halts: of its channels
+ * so far; @unhalted: of these the first ones, which fail
  */
 struct rig_engine {
 	struct rig *rig;
@@ -61,6 +62,7 @@ struct rig_engine {
 	unsigned stale;
 	u32 newest;
 	unsigned backward;
+	unsigned halts, unhalted;
 };
 
 /** struct rig - @map: the daemon's; @refuse_renewal, @deaf: what it does not do any more; both of @lock;
