@@ -315,6 +315,54 @@ static void a_path_without_a_queue_is_silent(void **state)
 	free(made.nvmf.uri);
 }
 
+static bool is_away(void)
+{
+	return made.nvmf.lost_ns != 0;
+}
+
+/* A connection ends while changes wait for one that may be late: they go on waiting as long as before. */
+static void a_loss_holds_no_shorter(void **state)
+{
+	struct nvmf_wire deaf = no_wire;
+	u64 until = nvmf_now_ns() + (u64)LONG_MS * 1000000;
+
+	(void)state;
+	make(NVMF_FAILOVER);
+	deaf.create = create_nothing;
+	deaf.open = open_in_vain;
+	made.nvmf.wire = &deaf;
+	made.nvmf.uri = strdup("nvmf:made");
+	made.nvmf.keys.ctrl_loss_ms = LONG_MS;
+	made.nvmf.enabled = true;
+	made.nvmf.hold_ns = until;
+	nvmf_lose(&made.nvmf, "by the test");
+	keep_made(is_away);
+	assert_true(made.nvmf.hold_ns == until);
+	free(made.nvmf.uri);
+}
+
+/* A command was answered before all of it was sent, and the connection ends: it has ended, and is not carried
+ * out once more. */
+static void an_answer_before_the_end_counts(void **state)
+{
+	struct nvme_cqe cqes[MOST * HOSTS] = { { .dw3 = 0 } };
+	const struct nvme_cqe refused = { .dw3 = (u32)NVME_STATUS_WRITE_FAULT << 17 };
+	struct nvmf_queue *queue = &made.queues[0][QUEUE];
+
+	(void)state;
+	make(NVMF_FAILOVER);
+	queue->cq = cqes;
+	queue->phase = 1;
+	made.requests[0] = command_of(NVME_OPCODE_WRITE);
+	assert_int_equal(send_next(), 0);
+	made.requests[0].sending = 1;
+	nvmf_request_end(queue, &made.requests[0], &refused);
+	assert_int_equal(made.requests[0].state, NVMF_SENT);
+	nvmf_dissociate(&made.nvmf);
+	assert_int_equal(made.requests[0].state, NVMF_FREE);
+	assert_int_equal(cqes[0].dw3, 1u << 16 | (u32)NVME_STATUS_WRITE_FAULT << 17);
+}
+
 /* Whoever waits for an answer in vain has met a silence, which is no end of a connection: what else the
  * controller has it may still carry out. */
 static void a_command_without_an_answer_is_a_silence(void **state)
@@ -459,6 +507,8 @@ int main(void)
 		cmocka_unit_test(a_late_change_ends_with_its_queue),
 		cmocka_unit_test(a_reset_forgets_no_late_change),
 		cmocka_unit_test(a_path_without_a_queue_is_silent),
+		cmocka_unit_test(a_loss_holds_no_shorter),
+		cmocka_unit_test(an_answer_before_the_end_counts),
 		cmocka_unit_test(a_command_without_an_answer_is_a_silence),
 		cmocka_unit_test(nothing_new_before_what_is_held),
 		cmocka_unit_test(a_head_past_what_was_posted),
