@@ -96,8 +96,10 @@ static bool lease_ends_in_time(void)
 	bool late = was_late();
 
 	rig_stop_daemon(&rig);
-	assert_int_equal(write_block(0, 1), 0);
-	pass(HOUR_S * S_NS * 7 / 8);
+	pass(HOUR_S * S_NS * 5 / 8); /* a renewal is asked for in vain, which alone ends nothing */
+	for (unsigned i = 0; i < 5; i++, rig_poll(&rig))
+		assert_int_equal(write_block(0, 1), 0);
+	pass(HOUR_S * S_NS / 4);
 	assert_int_equal(write_block(0, 2), NVME_STATUS_VOLUME_STALE_LEASE | NVME_STATUS_DNR);
 	rig_end(&rig);
 	return late;
