@@ -334,6 +334,24 @@ static void what_waits_to_be_read_is_no_silence(void **state)
 	weir_target_destroy(stepped);
 }
 
+/* A host has its whole Keep Alive time before it counts as silent, and not for ever. */
+static void silence_takes_the_whole_time(void **state)
+{
+	enum { HEARD_MS = 5000 };
+	static const u32 times[] = { 1, 1000, 60000, TARGET_KATO_MS_MAX };
+	struct target_controller controller = { .kato_ms = 0 };
+
+	(void)state;
+	atomic_init(&controller.alive_ms, HEARD_MS);
+	assert_false(target_controller_expired(&controller, UINT64_MAX));
+	for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
+		controller.kato_ms = times[i];
+		assert_false(target_controller_expired(&controller, HEARD_MS - 1)); /* heard meanwhile */
+		assert_false(target_controller_expired(&controller, HEARD_MS + (u64)times[i]));
+		assert_true(target_controller_expired(&controller, HEARD_MS + 2 * (u64)times[i] + 2000));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +365,7 @@ int main(void)
 		cmocka_unit_test(a_failed_storage_is_in_csts),
 		cmocka_unit_test(stopping_answers_what_was_begun),
 		cmocka_unit_test(what_waits_to_be_read_is_no_silence),
+		cmocka_unit_test(silence_takes_the_whole_time),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
