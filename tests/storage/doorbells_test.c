@@ -273,6 +273,37 @@ static void test_a_thread_rings_if_asked_for(void **state)
 	tear_down(&fixture);
 }
 
+/* Both words of a pair that is created again are at 0, and those of its neighbour stay: a ring at the place
+ * that was forwarded last is one. */
+static void test_both_words_of_a_pair_begin_again(void **state)
+{
+	struct fixture fixture;
+
+	(void)state;
+	set_up(&fixture, WEIR_DOORBELL_HOST, false);
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 2), 0);
+	weir_doorbells_add(&fixture.storage, 0);
+	weir_doorbells_add(&fixture.storage, 1);
+	for (unsigned i = 0; i < 4; i++)
+		weir_store_u32_release_sys(
+			weir_at(weir_doorbells_at(&fixture.storage, i / 2, i % 2), weir_shared_u32, 0), 6);
+	weir_doorbells_settle(&fixture.storage);
+	weir_doorbells_begin(&fixture.storage, 1);
+	for (unsigned i = 0; i < 4; i++) {
+		weir_shared_u32 *is =
+			weir_at(weir_doorbells_at(&fixture.storage, i / 2, i % 2), weir_shared_u32, 0);
+
+		assert_int_equal(weir_load_u32_relaxed_sys(is), i / 2 ? 0 : 6);
+		__atomic_store_n(&registers[(i + 2) * 8 / 4], 0, __ATOMIC_RELEASE);
+		weir_store_u32_release_sys(is, 6);
+	}
+	weir_doorbells_settle(&fixture.storage);
+	for (unsigned i = 0; i < 4; i++)
+		assert_int_equal(__atomic_load_n(&registers[(i + 2) * 8 / 4], __ATOMIC_ACQUIRE),
+				 i / 2 ? 6 : 0);
+	tear_down(&fixture);
+}
+
 static void test_lanes_that_cannot(void **state)
 {
 	struct fixture fixture;
@@ -313,6 +344,7 @@ int main(void)
 		cmocka_unit_test(test_lanes_ring_mapped_registers),
 		cmocka_unit_test(test_a_thread_rings_where_mapping_is_refused),
 		cmocka_unit_test(test_a_thread_rings_if_asked_for),
+		cmocka_unit_test(test_both_words_of_a_pair_begin_again),
 		cmocka_unit_test(test_lanes_that_cannot),
 		cmocka_unit_test(test_nothing_is_forwarded_after_the_end),
 	};
