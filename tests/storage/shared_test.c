@@ -309,6 +309,32 @@ static void test_other_keys_are_refused(void **state)
 	close_user(&user);
 }
 
+/* Names are told apart by all of their characters: what one writes the other does not read. */
+static void test_long_names(void **state)
+{
+	static const char *const uris[] = { MADE "of-the-first-floor-and-the-left-wing",
+					    MADE "of-the-first-floor-and-the-left-window" };
+	struct user users[2];
+	char text[BLOCK];
+
+	(void)state;
+	if (test_given())
+		return;
+	open_user(&users[0], 1, uris[0], QUEUES);
+	users[1].context = users[0].context;
+	must(open_storage(&users[1], uris[1], QUEUES, false));
+	for (unsigned i = 0; i < 2; i++) {
+		memset(text, '1' + (int)i, sizeof(text));
+		assert_int_equal(request(&users[i], NVME_OPCODE_WRITE, 0, text), 0);
+	}
+	for (unsigned i = 0; i < 2; i++) {
+		assert_int_equal(request(&users[i], NVME_OPCODE_READ, 0, text), 0);
+		assert_int_equal(text[0], '1' + (int)i);
+	}
+	must(weir_storage_close(users[1].storage));
+	close_user(&users[0]);
+}
+
 /* What was written is made durable by whoever is closed while others stay: its flush, which fails here, is
  * seen to. */
 static void test_close_flushes(void **state)
@@ -415,6 +441,7 @@ int main(void)
 		cmocka_unit_test(test_queue_pairs_used_up),
 		cmocka_unit_test(test_two_in_a_context),
 		cmocka_unit_test(test_other_keys_are_refused),
+		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_many_resets),
 		cmocka_unit_test(test_reset_under_load),

@@ -46,9 +46,7 @@ struct soft_made {
 	struct weir_virtual_fault faults[WEIR_VIRTUAL_FAULTS];
 };
 
-/** struct soft - a controller; @dma: what one with a name may touch, its own, or NULL; @load and @made:
- * likewise
- */
+/** struct soft - a controller; @dma, @load, @made: of one with a name: what it may touch, how it was made */
 struct soft {
 	struct weir_transport base;
 	struct weir_dma_map *dma;
@@ -198,8 +196,7 @@ static int check_device_controller(const struct weir_uri *uri, const char *load,
 	if (device_controller->waves && device_controller->groups)
 		return weir_fail(EINVAL,
 				 "storage \"%s\": waves=%u and groups=%u: give waves for small blocks all "
-				 "over the device "
-				 "or groups for as many multiprocessors",
+				 "over the device or groups for as many multiprocessors",
 				 uri->text, device_controller->waves, device_controller->groups);
 	if (device_controller->on && (load || computed || keys->trace))
 		return weir_fail(
@@ -209,8 +206,7 @@ static int check_device_controller(const struct weir_uri *uri, const char *load,
 	if (device_controller->on && keys->shadow)
 		return weir_fail(EINVAL,
 				 "storage \"%s\": the doorbells of a controller on the device are memory "
-				 "already; leave shadow=on "
-				 "out",
+				 "already; leave shadow=on out",
 				 uri->text);
 	if (device_controller->on && keys->doorbell == WEIR_DOORBELL_HOST)
 		return weir_fail(EINVAL,
@@ -372,7 +368,8 @@ static int share_controller(struct weir_transport_request *request, const char *
 				       .shadow = keys->shadow ? WEIR_SHADOW_ON : WEIR_SHADOW_AUTO,
 				       .zero_copy = source->zero_copy,
 				       .registers = true };
-	char text[64];
+	char *text;
+	int error;
 
 	source->made.block_bytes = keys->block_bytes;
 	source->made.latency_us = keys->latency_us;
@@ -382,12 +379,15 @@ static int share_controller(struct weir_transport_request *request, const char *
 	source->made.engine = keys->engine;
 	source->made.fault_count = keys->fault_count;
 	memcpy(source->made.faults, keys->faults, sizeof(keys->faults));
-	snprintf(text, sizeof(text), "virtual controller \"%.30s\"", name);
-	return weir_nvme_shared_open(
+	if (asprintf(&text, "virtual controller \"%s\"", name) < 0)
+		return weir_fail(ENOMEM, "storage \"%s\": no memory", request->uri->text);
+	error = weir_nvme_shared_open(
 		request, &base,
 		&(struct weir_nvme_source){
 			.key = text, .name = text, .of = source, .open = open_shared, .join = join_shared },
 		out);
+	free(text);
+	return error;
 }
 
 static int check_controller(const struct weir_uri *uri, const char *name,
