@@ -39,8 +39,9 @@ static void rest(uint64_t begin_ns)
 		nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
 }
 
-/* Wait until (CSTS & mask) == value, for @ms at most. */
-static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, unsigned ms, const char *what)
+/* Wait until (CSTS & mask) == value, for @ms at most; unless its bit of @fatal says that it failed. */
+static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, uint32_t fatal, unsigned ms,
+		     const char *what)
 {
 	struct weir_transport *transport = admin->transport;
 	uint64_t begin = now_ns();
@@ -52,7 +53,7 @@ static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, un
 		if (csts == UINT32_MAX)
 			return weir_fail(EIO, "controller is gone (its registers read as all ones) while %s",
 					 what);
-		if (csts & NVME_CSTS_FATAL)
+		if (csts & fatal)
 			return weir_fail(EIO, "controller reports a fatal status (CSTS %#x) while %s", csts,
 					 what);
 		if (!weir_timeout_left(&timeout, now_ns()))
@@ -65,7 +66,14 @@ static int wait_csts(struct weir_admin *admin, uint32_t mask, uint32_t value, un
 
 static int wait_ready(struct weir_admin *admin, bool ready, const char *what)
 {
-	return wait_csts(admin, NVME_CSTS_READY, ready ? NVME_CSTS_READY : 0, admin->timeout_ms, what);
+	return wait_csts(admin, NVME_CSTS_READY, ready ? NVME_CSTS_READY : 0, NVME_CSTS_FATAL,
+			 admin->timeout_ms, what);
+}
+
+/* One that failed before says so until it has stopped, which ends that (Base 2.0, section 9.5). */
+static int wait_stopped(struct weir_admin *admin)
+{
+	return wait_csts(admin, NVME_CSTS_READY, 0, 0, admin->timeout_ms, "its reset");
 }
 
 static void ring(struct weir_admin *admin, unsigned doorbell, unsigned value)
@@ -248,7 +256,7 @@ int weir_admin_enable(struct weir_admin *admin, struct weir_transport *transport
 	if (error)
 		return error;
 	ops->write32(transport, NVME_REGISTER_CC, 0);
-	error = wait_ready(admin, false, "its reset");
+	error = wait_stopped(admin);
 	if (error)
 		return error;
 	ops->write32(transport, NVME_REGISTER_AQA, ((ENTRIES - 1) << 16) | (ENTRIES - 1));
@@ -354,8 +362,8 @@ static int shut_down(struct weir_admin *admin)
 	int error;
 
 	transport->ops->write32(transport, NVME_REGISTER_CC, (cc & ~NVME_CC_SHUTDOWN_MASK) | (1u << 14));
-	error = wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, admin->shutdown_ms,
-			  "its shutdown");
+	error = wait_csts(admin, NVME_CSTS_SHUTDOWN_MASK, NVME_CSTS_SHUTDOWN_DONE, NVME_CSTS_FATAL,
+			  admin->shutdown_ms, "its shutdown");
 	csts = transport->ops->read32(transport, NVME_REGISTER_CSTS);
 	if (!error && (csts & NVME_CSTS_FATAL)) /* it ended its shutdown, and could not make all durable */
 		error = weir_fail(EIO, "controller reports a fatal status (CSTS %#x) after its shutdown",

@@ -27,6 +27,7 @@ enum { QUEUES = 4, RING = 32, COMMANDS = 8, CAP_TIMEOUT_500_MS = 1 << 24, CC_SHU
  * @shutdowns: how often one was asked for
  * @shut_reads: a shutdown takes so many more looks at CSTS
  * @cut_short: CC.EN was cleared before it had ended
+ * @stop_reads: CSTS stays for so many more looks after CC.EN was cleared
  * @cap: CAP
  * @statuses, @results: of the commands, in their order
  * @fill: what a command leaves in the data page, instead of Identify Controller with @entry_us alone
@@ -39,7 +40,7 @@ struct rig {
 	unsigned answers, answered, shutdowns;
 	uint32_t entry_us;
 	uint32_t doorbell[2];
-	unsigned shut_reads, cut_short;
+	unsigned shut_reads, cut_short, stop_reads;
 	uint64_t cap;
 	uint32_t statuses[COMMANDS], results[COMMANDS];
 	void (*fill)(struct rig *rig, const struct nvme_sqe *sqe, void *page);

@@ -46,6 +46,8 @@ static uint32_t read32(struct weir_transport *transport, uint32_t offset)
 
 	if (offset == NVME_REGISTER_CC)
 		return rig->cc;
+	if (rig->stop_reads && !(rig->cc & NVME_CC_ENABLE) && --rig->stop_reads == 0)
+		rig->csts = 0;
 	if (rig->answers && rig->doorbell[0] != rig->answered % RING)
 		answer(rig);
 	if (!rig->shuts || !(rig->cc & NVME_CC_SHUTDOWN_MASK))
@@ -65,7 +67,7 @@ static void write32(struct weir_transport *transport, uint32_t offset, uint32_t 
 	rig->cut_short += !(value & NVME_CC_ENABLE) && (rig->cc & NVME_CC_SHUTDOWN_MASK) && rig->shut_reads;
 	rig->cc = value;
 	rig->shutdowns += (value & NVME_CC_SHUTDOWN_MASK) == CC_SHUTDOWN_NORMAL;
-	if (rig->follows)
+	if (rig->follows && (value & NVME_CC_ENABLE || !rig->stop_reads))
 		rig->csts = value & NVME_CC_ENABLE ? NVME_CSTS_READY : 0;
 }
 
@@ -352,6 +354,24 @@ static void test_fatal_while_starting(void **state)
 	assert_non_null(strstr(weir_last_error(), "its reset"));
 }
 
+/* What failed before somebody opens it is reset, and says that it failed until it has stopped. */
+static void test_fatal_before(void **state)
+{
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig);
+	rig.csts = NVME_CSTS_READY | NVME_CSTS_FATAL;
+	rig.stop_reads = 3;
+	assert_int_equal(weir_admin_enable(&rig.admin, &rig.transport, pages, 4096), 0);
+	assert_int_equal(rig.stop_reads, 0);
+	assert_int_equal(rig.csts, NVME_CSTS_READY);
+	rig.csts = NVME_CSTS_READY | NVME_CSTS_FATAL;
+	rig.stop_reads = UINT32_MAX; /* but not for longer than CAP.TO */
+	assert_int_equal(weir_admin_enable(&rig.admin, &rig.transport, pages, 4096), -ETIMEDOUT);
+	assert_non_null(strstr(weir_last_error(), "its reset"));
+}
+
 /* As many pairs as there are of the scarcer kind, and no more than were asked for. */
 static void test_queue_counts(void **state)
 {
@@ -435,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_capabilities),
 		cmocka_unit_test(test_fatal_while_starting),
+		cmocka_unit_test(test_fatal_before),
 		cmocka_unit_test(test_queue_counts),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_abort),
