@@ -38,10 +38,12 @@ static void set_flag(bool *word)
 	__atomic_store_n(word, true, __ATOMIC_RELAXED); /* relaxed: as flag() */
 }
 
-/* The controller was reset since this storage's queue pairs were created. */
+/* The controller was reset since this storage's queue pairs were created. One that has none yet lost nothing.
+ */
 static bool is_behind(const struct weir_nvme_member *member)
 {
-	return generation_of(&member->generation) != generation_of(&member->controller->generation);
+	return member->count &&
+	       generation_of(&member->generation) != generation_of(&member->controller->generation);
 }
 
 /* While the controller stops it is not ready, and no generation says yet why. */
@@ -53,11 +55,27 @@ bool weir_nvme_member_was_reset(struct weir_transport *transport)
 	return __atomic_load_n(&member->controller->stopping, __ATOMIC_ACQUIRE) || is_behind(member);
 }
 
+/* A storage that is being opened waits for the end of another one's reset. */
+static uint32_t read_raw(const struct weir_nvme_member *member, uint32_t offset)
+{
+	struct weir_nvme_shared *controller = member->controller;
+	struct weir_transport *raw = controller->raw.transport;
+	bool opens = !member->count;
+	uint32_t value;
+
+	if (opens)
+		pthread_mutex_lock(&controller->lock);
+	value = raw->ops->read32(raw, offset);
+	if (opens)
+		pthread_mutex_unlock(&controller->lock);
+	return value;
+}
+
 uint32_t weir_nvme_member_read32(struct weir_transport *transport, uint32_t offset)
 {
 	struct weir_nvme_member *member = member_of(transport);
 	struct weir_nvme_shared *controller = member->controller;
-	uint32_t value = controller->raw.transport->ops->read32(controller->raw.transport, offset);
+	uint32_t value = read_raw(member, offset);
 
 	if (offset != NVME_REGISTER_CSTS || value == UINT32_MAX)
 		return value;
@@ -381,6 +399,8 @@ int weir_nvme_member_adopt(struct weir_transport *transport, const struct weir_r
 		while (i < controller->granted && controller->numbers[i].owner)
 			i++;
 	if (i < controller->granted) {
+		if (!member->count)
+			set_generation(&member->generation, controller->generation);
 		controller->numbers[i].owner = member;
 		clear_shadow(controller, i + 1);
 		if (rings->index >= member->count)

@@ -70,7 +70,7 @@ struct weir_nvme_shared {
  * @registers: its own mapping of them, or NULL
  * @shadow: its own mapping of the shadow doorbells, or NULL
  * @ids: numbers of its queue pairs, in the order of creation
- * @generation: that its queue pairs are of
+ * @generation: that its queue pairs are of, once it has any
  * @finished: it needs the controller no longer; the list's lock
  * @yielded: its lanes ring the registers no longer, since the system wants the controller
  * @dead: it was given up, and the others were not

@@ -5,6 +5,7 @@
  * that was given up all storages see that it failed; of one that does not start nothing is left.
  */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,6 +13,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -175,6 +177,77 @@ static void what_was_given_up_has_failed(void **state)
 	assert_int_equal(weir_context_close(context), 0);
 }
 
+static pthread_t resetter;
+static _Thread_local bool opens;
+static bool stopped, opener_polled;
+
+/* The controller is not ready before who opens a storage has polled it, or will not. */
+static void stop_and_wait(struct weir_transport *raw, uint32_t offset, uint32_t value)
+{
+	as_they_were->write32(raw, offset, value);
+	if (offset != NVME_REGISTER_CC || value & NVME_CC_ENABLE || stopped)
+		return;
+	while (as_they_were->read32(raw, NVME_REGISTER_CSTS) & NVME_CSTS_READY)
+		sched_yield();
+	__atomic_store_n(&stopped, true, __ATOMIC_RELEASE);
+	for (unsigned i = 0; i < 200 && !__atomic_load_n(&opener_polled, __ATOMIC_ACQUIRE); i++)
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+static uint32_t note_poll(struct weir_transport *raw, uint32_t offset)
+{
+	if (opens)
+		__atomic_store_n(&opener_polled, true, __ATOMIC_RELEASE);
+	return as_they_were->read32(raw, offset);
+}
+
+static void *reset_first(void *first)
+{
+	struct weir_transport *transport = first;
+
+	return transport->ops->reset(transport) ? first : NULL;
+}
+
+/* In the middle of opening one, which has no queue pairs yet. */
+static int map_and_reset(struct weir_transport *raw, void **registers)
+{
+	(void)raw;
+	*registers = NULL;
+	assert_int_equal(pthread_create(&resetter, NULL, reset_first, storages[0]->transport), 0);
+	while (!__atomic_load_n(&stopped, __ATOMIC_ACQUIRE))
+		sched_yield();
+	opens = true;
+	return 0;
+}
+
+/* One that is opened meanwhile has no queue pair that could be lost: it waits, and goes on. */
+static void a_reset_is_over_for_who_opens(void **state)
+{
+	struct weir_transport *raw = open_two();
+	struct weir_nvme_shared *controller = ((struct weir_nvme_member *)storages[0]->transport)->controller;
+	struct weir_transport_ops watched = *as_they_were;
+	struct weir_storage *third;
+	void *failed;
+
+	(void)state;
+	watched.write32 = stop_and_wait;
+	watched.read32 = note_poll;
+	raw->ops = &watched;
+	controller->raw.map_registers = map_and_reset;
+	if (weir_storage_open(context, URI, WEIR_OPTIONS(storage, .queues = 1), &third) != 0)
+		fail_msg("%s", weir_last_error());
+	controller->raw.map_registers = NULL;
+	opens = false;
+	assert_int_equal(pthread_join(resetter, &failed), 0);
+	assert_null(failed);
+	raw->ops = as_they_were;
+	assert_int_equal(weir_storage_close(third), 0);
+	/* The first has lost its queue pairs, as above. */
+	for (unsigned i = STORAGES; i-- > 0;)
+		(void)weir_storage_close(storages[i]);
+	assert_int_equal(weir_context_close(context), 0);
+}
+
 static void *polled;
 
 /* In software it polls its shadows until here. */
@@ -271,6 +344,7 @@ int main(void)
 		cmocka_unit_test(what_was_given_up_has_failed),
 		cmocka_unit_test(what_does_not_start_is_closed),
 		cmocka_unit_test(shadows_stay_until_the_close),
+		cmocka_unit_test(a_reset_is_over_for_who_opens),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
