@@ -40,6 +40,12 @@ void tree_blocks(const char *address, struct tree_names *blocks)
 	memcpy(blocks->name[0], name, sizeof(name));
 }
 
+bool tree_blocks_each(const char *address, bool (*visit)(void *to, const char *block), void *to)
+{
+	(void)address;
+	return visit(to, name);
+}
+
 enum tree_use tree_used(const char *block, char why[TREE_WHY_BYTES])
 {
 	(void)block;
