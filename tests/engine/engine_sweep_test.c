@@ -34,9 +34,8 @@ static struct weir_engine *begin_written(struct lossy *lossy)
 	for (u64 i = 0; i < WRITTEN; i++)
 		assert_int_equal(direct_write(engine, i, 5, false), 0);
 	assert_int_equal(direct_flush(engine), 0);
-	while (weir_engine_step(
-		engine)) /* what its first map began: a checkpoint would end it, and all else */
-		;
+	while (weir_engine_step(engine))
+		; /* what its first map began: a checkpoint would end all sweeps with it */
 	return engine;
 }
 
