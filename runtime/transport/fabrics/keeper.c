@@ -188,6 +188,7 @@ static void enable(struct nvmf *nvmf, u32 cc)
 		fail_start(nvmf);
 		return;
 	}
+	nvmf->silent = false;           /* of a try to connect */
 	nvmf->events_due = nvmf->began; /* an association knows nothing of the last one's requests */
 	nvmf->enabled = nvmf->began = true;
 	nvmf->away_ns = 0;
