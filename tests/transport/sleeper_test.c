@@ -22,7 +22,7 @@
 #include "backend/posted.h"
 #include "transport/sleeper.h"
 
-enum { ROUNDS = 20000, RACES = 200000, MOST_RACES = 10 * RACES, PAGE = 4096, WORDS = PAGE / 4 };
+enum { ROUNDS = 20000, RACES = 200000, MOST_RACES = 10 * RACES, PAGE = 4096, LINE = 64, WORDS = PAGE / 4 };
 
 static const uint64_t MINUTE_NS = 60 * (uint64_t)1000000000;
 
@@ -244,8 +244,8 @@ static void no_ring_and_no_post_is_lost(void **state)
 struct race {
 	struct weir_sleeper sleeper;
 	u32 ready[2];
-	u32 answer;
-	u32 over;
+	_Alignas(LINE) u32 answer; /* a line of its own: its store takes a while */
+	_Alignas(LINE) u32 over;
 	unsigned lost;
 };
 
