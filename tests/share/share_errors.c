@@ -157,7 +157,8 @@ void test_what_fails_is_tried_again(void **state)
 					steps[i].value = test_word(1, 3 * LINE / 8 + 5);
 			snprintf(faults, sizeof(faults),
 				 "&retries=%d&fault=status:op=read:code=0x82:count=%u", RETRIES, times);
-			open_faulty_rig(&rig, test_width(way), 4, WAYS[way].entries, faults);
+			open_faulty_rig(&rig, test_width(way % test_width_count()), 4, WAYS[way].entries,
+					faults);
 			do_steps(&rig, &rig.writer, steps, WAYS[way].count, &synced);
 			if (synced)
 				fail_msg("way %zu: %s", way, weir_last_error());
