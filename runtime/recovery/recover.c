@@ -9,9 +9,8 @@
 #include "../base/timeout.h"
 #include "takeover.h"
 
-enum {
-	MOST_TRIES = 16
-}; /* of creating queue pairs anew while other storages have the controller reset, or it is away */
+/* Of creating queue pairs anew while other storages have the controller reset, or it is away. */
+enum { MOST_TRIES = 16 };
 
 static void say(const struct weir_recovery *recovery, const struct weir_tracked_command *command,
 		const char *what)

@@ -156,7 +156,6 @@ static void away_after_reset(struct nvmf *nvmf)
 			    nvmf->uri, weir_last_error(),
 			    (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
 	}
-	store_release_u32(&nvmf->registers.connected, 0);
 	try_later(nvmf, nvmf->away_ns);
 }
 

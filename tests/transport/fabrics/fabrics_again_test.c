@@ -39,18 +39,38 @@ static void a_target_away_at_a_reset_is_found_again(void **state)
 	assert_int_equal(peer_printed(&peer, "fault silent"), 1);
 }
 
-/* Each association knows what its host is to be notified of. */
-static void events_are_asked_for_behind_a_reset(void **state)
+/* Of a peer with @args, whose silence leads to a reset: it goes on, and all bytes are right. */
+static void found_behind_a_reset(const char *args)
 {
 	struct weir_storage *storage;
 
-	(void)state;
-	assert_true(peer_start(&peer, "--events --queues 1 silent refuse=0x4006:queue=1:skip=1"));
+	assert_true(peer_start(&peer, args));
 	must(open_storage("timeout_ms=2000", &storage));
 	(void)weir_storage_read(storage, 0, found, 4096);
 	check_round(storage, 0, 65536, 1);
 	must(weir_storage_close(storage));
 	peer_end(&peer);
+}
+
+/* All requests end, and say why. */
+static void given_up_behind_a_reset(const char *args)
+{
+	struct weir_storage *storage;
+
+	assert_true(peer_start(&peer, args));
+	must(open_storage("timeout_ms=2000&ctrl_loss_s=1", &storage));
+	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
+	assert_int_equal(weir_storage_read(storage, 0, found, 512), -EIO);
+	assert_non_null(strstr(weir_last_error(), "no longer answers"));
+	(void)weir_storage_close(storage);
+	peer_end(&peer);
+}
+
+/* Each association knows what its host is to be notified of. */
+static void events_are_asked_for_behind_a_reset(void **state)
+{
+	(void)state;
+	found_behind_a_reset("--events --queues 1 silent refuse=0x4006:queue=1:skip=1");
 	assert_int_equal(peer_printed(&peer, "connect 0"), 2);
 	assert_int_equal(peer_printed(&peer, "events 256"), 2);
 }
@@ -61,16 +81,9 @@ static void events_are_asked_for_behind_a_reset(void **state)
  */
 static void a_target_lost_behind_a_reset_is_found_again(void **state)
 {
-	struct weir_storage *storage;
-
 	(void)state;
-	assert_true(peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 leave:skip=1 "
-				      "refuse=0x4181:queue=0:skip=2:count=5 --queues 1"));
-	must(open_storage("timeout_ms=2000", &storage));
-	(void)weir_storage_read(storage, 0, found, 4096);
-	check_round(storage, 0, 65536, 1);
-	must(weir_storage_close(storage));
-	peer_end(&peer);
+	found_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 leave:skip=1 "
+			     "refuse=0x4181:queue=0:skip=2:count=5 --queues 1");
 	assert_int_equal(peer_printed(&peer, "fault leave"), 1);
 	assert_int_equal(peer_printed(&peer, "fault refuse"), 6);
 }
@@ -78,15 +91,8 @@ static void a_target_lost_behind_a_reset_is_found_again(void **state)
 /* Or once the admin queue has it all, and before the other queue is connected. */
 static void a_target_lost_before_its_queues_is_found_again(void **state)
 {
-	struct weir_storage *storage;
-
 	(void)state;
-	assert_true(peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 ic=short:skip=4 --queues 1"));
-	must(open_storage("timeout_ms=2000", &storage));
-	(void)weir_storage_read(storage, 0, found, 4096);
-	check_round(storage, 0, 65536, 1);
-	must(weir_storage_close(storage));
-	peer_end(&peer);
+	found_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 ic=short:skip=4 --queues 1");
 	assert_int_equal(peer_printed(&peer, "fault ic"), 1);
 	assert_int_equal(peer_printed(&peer, "connect 1"), 2);
 }
@@ -94,34 +100,17 @@ static void a_target_lost_before_its_queues_is_found_again(void **state)
 /* As long as one that was lost before, and no longer. */
 static void a_target_away_at_a_reset_is_given_up(void **state)
 {
-	struct weir_storage *storage;
-
 	(void)state;
-	assert_true(peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 "
-				      "refuse=0x4181:queue=0:skip=1:count=1000000 --queues 1"));
-	must(open_storage("timeout_ms=2000&ctrl_loss_s=1", &storage));
-	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
-	assert_int_equal(weir_storage_read(storage, 0, found, 512), -EIO);
-	assert_non_null(strstr(weir_last_error(), "no longer answers"));
-	(void)weir_storage_close(storage);
-	peer_end(&peer);
+	given_up_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 "
+				"refuse=0x4181:queue=0:skip=1:count=1000000 --queues 1");
 	assert_true(peer_printed(&peer, "fault refuse") > 2);
 }
 
 /* What is connected to behind a reset has the address, and another disk. */
 static void another_namespace_behind_a_reset_is_not_gone_on_with(void **state)
 {
-	struct weir_storage *storage;
-
 	(void)state;
-	assert_true(
-		peer_start(&peer, "silent refuse=0x4006:queue=1:skip=1 swap=2:skip=1 --nguid 1 --queues 1"));
-	must(open_storage("timeout_ms=2000&ctrl_loss_s=1", &storage));
-	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
-	assert_int_equal(weir_storage_read(storage, 0, found, 512), -EIO);
-	assert_non_null(strstr(weir_last_error(), "no longer answers"));
-	(void)weir_storage_close(storage);
-	peer_end(&peer);
+	given_up_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 swap=2:skip=1 --nguid 1 --queues 1");
 	assert_int_equal(peer_printed(&peer, "fault swap"), 1);
 	assert_int_equal(peer_printed(&peer, "connect 1"), 1);
 }
