@@ -91,12 +91,14 @@ void target_authenticate_run(struct command *command)
 {
 	struct connection *connection = command->connection;
 	struct nvme_fabrics_authentication request;
+	bool was_over;
 
 	memcpy(&request, &command->sqe, sizeof(request));
 	if (!connection->chap || !is_ours(&request) || !command->data_bytes) {
 		target_send_response(command, target_refuse(NVME_STATUS_INVALID_FIELD), 0, false);
 		return;
 	}
+	was_over = is_over(connection->chap);
 	if (request.fctype == NVME_FCTYPE_AUTHENTICATION_RECEIVE) {
 		give(command);
 	} else {
@@ -105,7 +107,7 @@ void target_authenticate_run(struct command *command)
 	}
 	if (connection->chap->done)
 		connection->deadline_ms = 0;
-	if (is_over(connection->chap)) {
+	if (is_over(connection->chap) && !was_over) { /* once: more of its messages win no time */
 		atomic_fetch_add_explicit(&connection->server->counters.refused, 1,
 					  memory_order_relaxed); /* relaxed: statistics */
 		connection->deadline_ms =

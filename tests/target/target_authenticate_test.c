@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -150,6 +151,33 @@ static void test_a_wrong_proof(void **state)
 	close(admin.socket);
 }
 
+/* Whoever failed and goes on wins no time by it. */
+static void test_a_wrong_proof_that_goes_on(void **state)
+{
+	enum { MOST = 300 };
+	const struct timespec pause = { .tv_nsec = 100000000 };
+	u8 message[WEIR_CHAP_MESSAGE_BYTES];
+	struct weir_chap chap;
+	bool open = true;
+	unsigned sent = 0;
+
+	connect_admin(*state);
+	weir_chap_begin(&chap, &names, &controller_secret, &none);
+	assert_int_equal(chap_prove(&admin, &chap, message), 0);
+	for (; open && sent < MOST; sent++) {
+		u32 bytes = weir_chap_negotiate(&chap, 2, message);
+		struct nvme_sqe sqe = chap_command(&admin, NVME_FCTYPE_AUTHENTICATION_SEND, bytes);
+
+		host_sgl(&sqe, NVME_SGL_DATA_BLOCK_OFFSET, bytes);
+		host_capsule(&admin, &sqe, message, bytes);
+		open = host_receive(&admin);
+		nanosleep(&pause, NULL);
+	}
+	assert_true(sent > 1 && sent < MOST);
+	weir_chap_end(&chap);
+	close(admin.socket);
+}
+
 /* A subsystem that would prove itself to a host that proves nothing, as if it had been asked to. */
 static void test_a_secret_of_the_subsystem_alone(void **state)
 {
@@ -172,6 +200,7 @@ int main(void)
 		cmocka_unit_test(test_a_proof_opens),
 		cmocka_unit_test(test_both_prove),
 		cmocka_unit_test(test_a_wrong_proof),
+		cmocka_unit_test(test_a_wrong_proof_that_goes_on),
 		cmocka_unit_test(test_a_secret_of_the_subsystem_alone),
 	};
 
