@@ -107,6 +107,38 @@ static void test_a_full_disk(void **state)
 	assert_false(is_there(path));
 }
 
+static bool is_published_there(void)
+{
+	struct weir_backend backend = { .ops = &ops };
+	struct weir_context context = { .backend = &backend };
+	bool there;
+
+	weir_publish(&context);
+	there = context.published && strncmp(context.published, folder, strlen(folder)) == 0;
+	weir_publish_end(&context);
+	return there;
+}
+
+/* Where others may look into it, or have put a link to some folder of the user's, nothing is written. */
+static void test_a_folder_that_others_made(void **state)
+{
+	char inner[64], other[64];
+
+	(void)state;
+	snprintf(inner, sizeof(inner), "%s/weir", folder);
+	snprintf(other, sizeof(other), "%s/other", folder);
+	assert_true(is_published_there());
+	assert_int_equal(chmod(inner, 0750), 0);
+	assert_false(is_published_there());
+	assert_int_equal(chmod(inner, 0700), 0);
+	assert_int_equal(rename(inner, other), 0);
+	assert_int_equal(symlink(other, inner), 0);
+	assert_false(is_published_there());
+	assert_int_equal(unlink(inner), 0);
+	assert_int_equal(rename(other, inner), 0);
+	assert_true(is_published_there());
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -127,6 +159,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_child_of_fork),
 		cmocka_unit_test(test_a_full_disk),
+		cmocka_unit_test(test_a_folder_that_others_made),
 	};
 
 	return cmocka_run_group_tests_name("publish", tests, set_up, tear_down);
