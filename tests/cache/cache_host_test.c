@@ -324,6 +324,34 @@ static void test_stripes_that_share_a_storage(void **state)
 	must(weir_context_close(context));
 }
 
+/* Whoever is to write through another layout than the readers' is refused, and is no writer for who comes then. */
+static void test_a_writer_beside_readers(void **state)
+{
+	struct weir_context *context = open_context();
+	struct weir_cache *cache = create_cache(context);
+	struct weir_storage *a = open_storage(context, "virt:128K?block=512"),
+			    *b = open_storage(context, "virt:128K?block=512");
+	struct weir_storage *const layouts[][2] = { { a, NULL }, { a, b }, { b, a } };
+	struct weir_writer writer;
+	struct weir_array array;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+		must(weir_array_open(cache, layouts[i], layouts[i][1] ? 2 : 1,
+				     WEIR_OPTIONS(array, .element_bytes = 8), &array));
+		if (i) /* a layout that others read beside, too */
+			says(weir_writer_open(cache, layouts[i], 2, WEIR_OPTIONS(array, .element_bytes = 8),
+					      &writer),
+			     -EBUSY, "two layouts");
+	}
+	says(weir_writer_open(cache, &a, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EBUSY,
+	     "two layouts");
+	says(weir_writer_open(cache, &b, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer), -EBUSY,
+	     "two layouts");
+	must(weir_array_open(cache, &b, 1, WEIR_OPTIONS(array, .element_bytes = 8), &array));
+	must(weir_context_close(context));
+}
+
 /* One that is closed is closed in each of them; those without it go on. */
 static void test_a_storage_leaves_every_layout(void **state)
 {
@@ -526,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_each_lost_line_is_named_once),
 		cmocka_unit_test(test_a_storage_leaves_every_cache),
 		cmocka_unit_test(test_stripes_that_share_a_storage),
+		cmocka_unit_test(test_a_writer_beside_readers),
 		cmocka_unit_test(test_a_storage_leaves_every_layout),
 		cmocka_unit_test(test_neighbours_keep_their_lines),
 		cmocka_unit_test(test_keys_run_out),

@@ -387,6 +387,18 @@ static inline bool direct_holds(struct weir_engine *engine, u64 vba, u64 version
 	return !memcmp(data, expected, BLOCK);
 }
 
+/** direct_place() - the byte of the medium where block @vba is in @version */
+static inline u64 direct_place(const struct lossy *lossy, u64 vba, u64 version)
+{
+	unsigned char expected[BLOCK];
+	u64 at = 0;
+
+	direct_fill(expected, vba, version);
+	while (memcmp(lossy->now + at, expected, BLOCK) != 0)
+		at += BLOCK;
+	return at;
+}
+
 static inline u32 direct_trim(struct weir_engine *engine, u64 vba, u64 version, bool durable)
 {
 	return direct_io(engine, WEIR_IO_ZERO, vba, 1, version, durable, NULL);

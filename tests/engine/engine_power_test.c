@@ -412,18 +412,6 @@ static void test_damage(void **state)
 	lossy_destroy(&lossy);
 }
 
-/* The byte of the medium where block @vba is in @version. */
-static u64 place_of(const struct lossy *lossy, u64 vba, u64 version)
-{
-	unsigned char expected[BLOCK];
-	u64 at = 0;
-
-	direct_fill(expected, vba, version);
-	while (memcmp(lossy->now + at, expected, BLOCK) != 0)
-		at += BLOCK;
-	return at;
-}
-
 /* A block that is known to be damaged takes the version that it has once more; no other block does. */
 static void test_repair(void **state)
 {
@@ -435,7 +423,7 @@ static void test_repair(void **state)
 	engine = direct_begin(&lossy, BYTES);
 	for (u64 vba = 0; vba < 4; vba++)
 		assert_int_equal(direct_write(engine, vba, 10 + vba, true), 0);
-	lossy.now[place_of(&lossy, 1, 11) + 9] ^= 1;
+	lossy.now[direct_place(&lossy, 1, 11) + 9] ^= 1;
 	assert_int_equal(direct_io(engine, WEIR_IO_READ, 0, 4, 0, false, data), NVME_STATUS_UNRECOVERED_READ);
 	assert_int_equal(direct_write(engine, 1, 10, true), NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR);
 	for (unsigned i = 0; i < 2; i++) {
