@@ -324,7 +324,8 @@ static void test_stripes_that_share_a_storage(void **state)
 	must(weir_context_close(context));
 }
 
-/* Whoever is to write through another layout than the readers' is refused, and is no writer for who comes then. */
+/* Whoever is to write through another layout than the readers' is refused, and is no writer for who comes
+ * then. */
 static void test_a_writer_beside_readers(void **state)
 {
 	struct weir_context *context = open_context();
