@@ -55,7 +55,8 @@ WEIR_FN struct weir_disks weir_array_disks(WEIR_GLOBAL struct weir_array *array)
 /*
  * One step of a prefetch. @want: this lane wants the line, and nobody brings it yet. The first
  * lane of those that want the same line claims it; a claim that gets no queue slot is taken
- * back at once, so that nothing is held from one iteration to the next.
+ * back at once, so that nothing is held from one iteration to the next. A kernel without the cache's policy
+ * claims none: which line goes is not for another policy to say, nor its state to be written over.
  *
  * Return: 1 if this lane's command is under way.
  */
@@ -63,7 +64,8 @@ WEIR_FN u32 weir_prefetch_try(u64 wave, u32 want, WEIR_GLOBAL struct weir_array 
 {
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 key = array->extent.key_base + line, index = weir_lines_index(lines, key);
-	struct weir_reservation reservation = weir_fetch_reserve(wave, want, lines, index, key, 1);
+	u32 may = want && weir_policy_known(lines->policy);
+	struct weir_reservation reservation = weir_fetch_reserve(wave, may, lines, index, key, 1);
 	u32 mine = reservation.way != WEIR_WAYS && !reservation.up;
 	u32 sent = weir_disk_try_submit(
 		wave, mine, weir_extent_disk(&array->extent, line),
@@ -138,7 +140,8 @@ WEIR_FN u64 weir_prefetch_lines(WEIR_GLOBAL struct weir_array *array, weir_addr 
  * are copied up; of the others each gets a command, unless queues or set stay full for
  * WEIR_PREFETCH_ITERATIONS iterations: then this lane's call leaves the rest out. It waits for nothing else,
  * nobody waits for its commands, and their lines are pinned by nobody: in a cache smaller than what is
- * fetched ahead they go unread. A line that cannot be read is told to whoever reads it later.
+ * fetched ahead they go unread. A line that cannot be read is told to whoever reads it later. A kernel
+ * that was built without the cache's policy (WEIR_POLICY_USER) brings none.
  *
  * Return: commands that this lane started.
  */

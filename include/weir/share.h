@@ -183,13 +183,16 @@ WEIR_FN struct weir_shared weir_share_acquire(WEIR_GLOBAL struct weir_array *arr
 					      weir_addr buffer, WEIR_GLOBAL struct weir_event *event)
 {
 	u64 wave = weir_active();
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	struct weir_shared shared = weir_shared_none(
 		line, weir_async_check(array, line,
 				       weir_async_request(array, NVME_OPCODE_READ, line, buffer, event)));
 
 	if (shared.status == WEIR_OK)
-		shared.status = weir_tier_refuses(weir_at(array->lines, struct weir_lines, 0));
-	if (!weir_at(array->lines, struct weir_lines, 0)->share)
+		shared.status = weir_tier_refuses(lines);
+	if (shared.status == WEIR_OK && !weir_policy_known(lines->policy))
+		shared.status = WEIR_E_POLICY; /* a change will want room in the cache */
+	if (!lines->share)
 		shared.kind = WEIR_SHARED_COPY;
 	weir_reconverge();
 	shared = weir_share_find_reference(wave, array, buffer, shared);

@@ -411,3 +411,28 @@ void test_a_prefetch_passes_over_buffers(void **state)
 	assert_int_equal(synced, 0);
 	close_rig(&rig);
 }
+
+/* A cache with a policy that the kernel was not built with: no line comes, nor goes, by another policy. */
+void test_a_kernel_without_the_policy(void **state)
+{
+	static const struct test_step steps[] = { { TEST_STEP_AHEAD, 0, 2, 4, 0 },
+						  { TEST_STEP_ACQUIRE, 0, 3, 0, 0 },
+						  { TEST_STEP_WAIT, 0, 3, 0, WEIR_E_POLICY },
+						  { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } };
+	struct weir_cache_stats stats = { .size = sizeof(stats) };
+	struct weir_lines lines;
+	struct rig rig;
+	int synced;
+
+	(void)state;
+	open_rig(&rig, test_width(0), 64, 64);
+	must(weir_copy_from_device(rig.context, &lines, rig.writer.array.lines, sizeof(lines)));
+	lines.policy = WEIR_POLICY_USER;
+	must(weir_copy_to_device(rig.context, rig.writer.array.lines, &lines, sizeof(lines)));
+	do_steps(&rig, &rig.writer, steps, 4, &synced);
+	assert_int_equal(synced, -EIO);
+	assert_non_null(strstr(weir_last_error(), "WEIR_USER_POLICY"));
+	must(weir_cache_stats(rig.cache, &stats));
+	assert_int_equal(stats.misses, 0);
+	close_rig(&rig);
+}
