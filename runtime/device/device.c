@@ -28,25 +28,36 @@ static void describe(const char *name, bool several, uint32_t row, int error, st
 		snprintf(device->why, sizeof(device->why), "%.255s", weir_last_error());
 }
 
-int weir_device_at(uint32_t index, struct weir_device *out)
+/* Device @index of all. Return: 0; -ENOENT behind the last one. */
+static int find_row(uint32_t index, struct weir_device *device)
 {
-	struct weir_device device = { .size = sizeof(device) };
-
 	const struct weir_backend_ops *ops;
 	const char *name;
-	int given = weir_given(out, "weir_device_at", "device");
 
-	if (given)
-		return given;
 	for (size_t i = 0; (name = weir_backend_at(i, &ops)); i++) {
 		int error;
 		uint32_t rows = row_count(ops, &error);
 
 		if (index < rows) {
-			describe(name, ops && ops->devices, index, error, &device);
-			return weir_result_give(out, &device, sizeof(device), "weir_device_at");
+			describe(name, ops && ops->devices, index, error, device);
+			return 0;
 		}
 		index -= rows;
 	}
 	return -ENOENT;
+}
+
+int weir_device_at(uint32_t index, struct weir_device *out)
+{
+	struct weir_device device = { .size = sizeof(device) };
+	char before[1024];
+	int given = weir_given(out, "weir_device_at", "device");
+	int error;
+
+	if (given)
+		return given;
+	snprintf(before, sizeof(before), "%s", weir_last_error());
+	error = find_row(index, &device);
+	(void)weir_fail(0, "%s", before); /* a backend without a device says so in its row */
+	return error ? error : weir_result_give(out, &device, sizeof(device), "weir_device_at");
 }

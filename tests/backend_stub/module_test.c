@@ -74,6 +74,33 @@ static void test_listed(void **state)
 	assert_true(calls->devices > 0);
 }
 
+/* What a kind of devices that has none says is its row's: no call has failed. */
+static void test_a_list_is_no_failure(void **state)
+{
+	struct weir_device device = { .size = sizeof(device) };
+	struct weir_context *none;
+	unsigned lacking = 0;
+	char before[1024];
+	uint32_t i;
+
+	(void)state;
+	assert_int_equal(weir_context_open("stub:7", NULL, &none), -ENODEV);
+	snprintf(before, sizeof(before), "%s", weir_last_error());
+	calls->lacks = 1;
+	for (i = 0; weir_device_at(i, &device) == 0; i++) {
+		assert_string_equal(weir_last_error(), before);
+		if (!strcmp(device.name, "stub")) {
+			assert_int_equal(device.error, -ENODEV);
+			assert_string_equal(device.why, "the stub has no device");
+			lacking++;
+		}
+	}
+	assert_int_equal(weir_device_at(i, &device), -ENOENT);
+	calls->lacks = 0;
+	assert_string_equal(weir_last_error(), before);
+	assert_int_equal(lacking, 1);
+}
+
 static void test_opened_by_name(void **state)
 {
 	struct stub_calls before = *calls;
@@ -179,9 +206,13 @@ static void test_service_that_cannot_start(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_listed),          cmocka_unit_test(test_opened_by_name),
-		cmocka_unit_test(test_auto_is_another), cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_launches),        cmocka_unit_test(test_service_that_cannot_start),
+		cmocka_unit_test(test_listed),
+		cmocka_unit_test(test_opened_by_name),
+		cmocka_unit_test(test_auto_is_another),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_launches),
+		cmocka_unit_test(test_service_that_cannot_start),
+		cmocka_unit_test(test_a_list_is_no_failure),
 	};
 
 	return cmocka_run_group_tests_name("module", tests, set_up, NULL);

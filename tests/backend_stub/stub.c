@@ -30,6 +30,8 @@ const struct weir_backend_ops *const weir_backend_module = &stub_ops;
 static int stub_devices(uint32_t *count)
 {
 	weir_stub_calls.devices++;
+	if (weir_stub_calls.lacks)
+		return weir_fail(ENODEV, "the stub has no device");
 	*count = 2;
 	return 0;
 }

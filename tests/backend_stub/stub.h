@@ -3,7 +3,10 @@
 #ifndef WEIR_TESTS_STUB_H
 #define WEIR_TESTS_STUB_H
 
-/** struct stub_calls - calls of each entry since the module was loaded */
+/**
+ * struct stub_calls - calls of each entry since the module was loaded
+ * @lacks: from outside: there is no device
+ */
 struct stub_calls {
 	unsigned devices;
 	unsigned open;
@@ -17,6 +20,7 @@ struct stub_calls {
 	unsigned synchronise;
 	unsigned serve;
 	unsigned properties;
+	unsigned lacks;
 };
 
 #endif
