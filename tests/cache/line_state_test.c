@@ -320,6 +320,41 @@ static void test_a_mark_that_meets_another(void **state)
 	assert_int_equal(seen() & WEIR_LINE_PINS, 0);
 }
 
+/* A flush saw the line, which has been written back since, and has made room for one that cannot be read. */
+static void test_a_flush_takes_no_error_of_another(void **state)
+{
+	struct weir_disk disk = { .block_log2 = 9 };
+	struct weir_extent extent = {
+		.disks = WEIR_ADDR(&disk), .disk_count = 1, .key_base = 1, .lines = 100
+	};
+	struct weir_sweep sweep = { .first_key = 1, .end_key = 101, .kind = WEIR_SWEEP_FLUSH };
+	struct weir_sweeper lane = { .key = KEY, .deadline = ~(u64)0 };
+	struct weir_found found = { .way = WAY };
+
+	(void)state;
+	for (u32 joined = 0; joined < 2; joined++) {
+		lay_out(state_named("MODIFIED"), 0);
+		weir_store_u64_relaxed_dev(&cache.lines.extents, WEIR_ADDR(&extent));
+		weir_store_u32_relaxed_dev(&cache.lines.extent_count, 1);
+		found.word = seen();
+		event_write_back();
+		event_written();
+		event_reserve();
+		event_fetch_failed();
+		weir_line_unpin(&cache.set, WAY);
+		lane.joined = joined;
+		lane = weir_sweep_flush(lane, &cache.lines, sweep, 0, found);
+		assert_int_equal(lane.result.status, WEIR_OK);
+		assert_int_equal(lane.key, KEY); /* to be looked for again */
+		assert_int_equal(weir_load_u32_relaxed_dev(&cache.policy.status[WAY]), FAULT);
+		assert_int_equal(weir_load_u64_relaxed_dev(&cache.lines.write_errors), 0);
+		lane = weir_sweep_iteration(lane, &cache.lines, sweep, 0);
+		assert_int_equal(lane.key, 0);
+		assert_int_equal(lane.result.status, WEIR_OK);
+		lane.key = KEY;
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -327,6 +362,7 @@ int main(void)
 		cmocka_unit_test(test_pins),
 		cmocka_unit_test(test_errors_are_consumed),
 		cmocka_unit_test(test_a_mark_that_meets_another),
+		cmocka_unit_test(test_a_flush_takes_no_error_of_another),
 	};
 
 	return cmocka_run_group_tests_name("line_state", tests, NULL, NULL);

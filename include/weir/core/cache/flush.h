@@ -189,6 +189,11 @@ WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOB
 	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, found.way));
 	if (weir_status_sticky(status) ||
 	    (lane.joined && status != WEIR_OK && status != WEIR_STATUS_UNSENT)) {
+		/* line.L4: the status before the second look: it may be of another block, which came since */
+		weir_order_loads();
+		if (!weir_line_same(weir_load_u64_relaxed_dev(weir_line_word(lines, index, found.way)),
+				    found.word))
+			return lane;
 		lane.again = weir_sweep_retry(lines, index, found.way, lane.key,
 					      status & ~WEIR_STATUS_CONSUMED, lane.again, lane.deadline);
 		if (lane.again == 0) {
