@@ -249,19 +249,26 @@ WEIR_FN weir_status weir_writer_flush(WEIR_GLOBAL struct weir_writer *writer, u6
 	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
 	u64 wave = weir_active(), begin = array->first_byte + index * array->element_bytes;
 	u32 some = count && weir_array_has_all(array, index, count);
+	u32 unserved = WEIR_ONLY_SERVICE && some &&
+		       !(weir_at(array->extent.disks, struct weir_disk, 0)->flags & WEIR_DISK_SERVICE);
 	struct weir_swept swept;
 	struct weir_sweep sweep;
 
 	sweep.first_key = array->extent.key_base + (some ? begin >> lines->line_log2 : 0);
-	sweep.end_key = some ? array->extent.key_base + 1 +
-					((begin + count * array->element_bytes - 1) >> lines->line_log2)
-			     : sweep.first_key;
+	sweep.end_key = some && !unserved
+				? array->extent.key_base + 1 +
+					  ((begin + count * array->element_bytes - 1) >> lines->line_log2)
+				: sweep.first_key;
 	sweep.first = 0;
 	sweep.stride = 1;
 	sweep.kind = WEIR_SWEEP_FLUSH;
 	sweep.flags = 0;
 	sweep.note = 0;
 	swept = weir_lines_sweep(wave, lines, sweep);
+	if (unserved) { /* a write-back would end by nobody's hand */
+		swept.status = WEIR_E_SERVICE;
+		swept.key = sweep.first_key;
+	}
 	if (swept.status != WEIR_OK)
 		weir_line_blame(lines, swept.key, swept.status);
 	if (count && !some)

@@ -114,10 +114,13 @@ enum test_reported {
 	TEST_REPORTED
 };
 
-/** struct test_service_args - one read, one element; @results: u64[3]: status, first word, element 64 */
+/**
+ * struct test_service_args - a read, an element, a flush of it
+ * @results: u64[4]: status, first word, element 64, the flush's status
+ */
 struct test_service_args {
 	struct weir_disk disk;
-	struct weir_array array;
+	struct weir_writer writer;
 	weir_addr buffer;
 	weir_addr event;
 	weir_addr results;

@@ -277,7 +277,7 @@ static void test_results_need_their_size(void **state)
 
 /* A kernel without code to reap, in a context with a service and in one without. Return: the device can have
  * the service. */
-static bool run_service(uint32_t waves, uint64_t results[3])
+static bool run_service(uint32_t waves, uint64_t results[4])
 {
 	struct test_service_args args = { .event = 0 };
 	struct weir_storage *disk;
@@ -296,8 +296,8 @@ static bool run_service(uint32_t waves, uint64_t results[3])
 	}
 	must(error);
 	must(weir_cache_create(device, WEIR_OPTIONS(cache, .bytes = 1 << 20), &cache));
-	must(weir_array_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 8, .count = 1 << 17),
-			     &args.array));
+	must(weir_writer_open(cache, &disk, 1, WEIR_OPTIONS(array, .element_bytes = 8, .count = 1 << 17),
+			      &args.writer));
 	must(weir_storage_disk(disk, &args.disk));
 	must(weir_storage_write(disk, 0, words, sizeof(words)));
 	must(weir_alloc(device, 4096, &args.buffer));
@@ -308,7 +308,7 @@ static bool run_service(uint32_t waves, uint64_t results[3])
 		must(weir_sync(device));
 	else
 		refused(weir_sync(device), -EIO, "service_waves", "block 0");
-	must(weir_copy_from_device(device, results, args.results, 3 * sizeof(*results)));
+	must(weir_copy_from_device(device, results, args.results, 4 * sizeof(*results)));
 	weir_cache_destroy(cache);
 	weir_storage_close(disk);
 	weir_context_close(device);
@@ -317,12 +317,13 @@ static bool run_service(uint32_t waves, uint64_t results[3])
 
 static void test_a_service(void **state)
 {
-	uint64_t results[3];
+	uint64_t results[4];
 
 	(void)state;
 	assert_true(run_service(0, results));
 	assert_int_equal(results[0], WEIR_E_SERVICE);
 	assert_int_equal(results[2], 0);
+	assert_int_equal(results[3], WEIR_E_SERVICE);
 	if (strstr(test_device()->name, "pretended")) /* runs one kernel at a time */
 		return;
 	if (!run_service(4, results))
@@ -330,6 +331,7 @@ static void test_a_service(void **state)
 	assert_int_equal(results[0], WEIR_OK);
 	assert_int_equal(results[1], 0x1234567);
 	assert_int_equal(results[2], 0x1234567);
+	assert_int_equal(results[3], WEIR_OK);
 }
 
 int main(void)

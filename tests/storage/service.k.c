@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A kernel that leaves reaping to a service. */
 #define WEIR_SERVICE_ONLY
-#include <weir/array.h>
+#include <weir/writer.h>
 
 #include "../rig/kernels.h"
 
@@ -12,5 +12,6 @@ WEIR_KERNEL(test_service, struct test_service_args)
 
 	*weir_at(args->results, u64, 0) = status;
 	*weir_at(args->results, u64, 1) = status == WEIR_OK ? weir_data_load_u64(args->buffer) : 0;
-	*weir_at(args->results, u64, 2) = weir_array_get_u64(&args->array, 64);
+	*weir_at(args->results, u64, 2) = weir_array_get_u64(&args->writer.array, 64);
+	*weir_at(args->results, u64, 3) = weir_writer_flush(&args->writer, 64, 1, 0);
 }
