@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * steps_test.c: steps that one lane takes by itself at a queue pair: what it may take alone, until when it
- * waits, from when on and whether it submits again, and which error a context tells of. This thread is the
- * lane, the queue pair lies in ordinary memory, and nobody serves it; nothing is timed.
+ * waits, from when on and whether it submits again, which error a context tells of, and its part of a copy.
+ * This thread is the lane, the queue pair lies in ordinary memory, and nobody serves it; nothing is timed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -215,6 +215,25 @@ static void test_the_first_error_stands(void **state)
 	assert_int_equal(fault.limit, 64);
 }
 
+/* The last bytes of as many as a call can copy, by each of 32 lanes: all of them, once, and the loop ends. */
+static void test_a_move_up_to_the_last_byte(void **state)
+{
+	static const u32 units[] = { 1, 4, 8, 16 };
+	unsigned char from[64] __attribute__((aligned(16))), to[64] __attribute__((aligned(16)));
+	u32 end = ~(u32)0 / 16 * 16, begin = end - sizeof(to);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = (unsigned char)(i + 1);
+	for (size_t i = 0; i < 4; i++) {
+		memset(to, 0, sizeof(to));
+		for (u32 rank = 0; rank < 32; rank++)
+			weir_move_part(units[i], WEIR_ADDR(to) - begin, WEIR_ADDR(from) - begin, begin, end,
+				       rank, 32);
+		assert_memory_equal(to, from, sizeof(to));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_not_again_on_a_dead_storage),
 		cmocka_unit_test(test_the_last_try_is_the_last),
 		cmocka_unit_test(test_the_first_error_stands),
+		cmocka_unit_test(test_a_move_up_to_the_last_byte),
 	};
 
 	return cmocka_run_group_tests_name("steps", tests, NULL, NULL);

@@ -162,7 +162,8 @@ WEIR_FN u32 weir_move_unit(weir_addr to, weir_addr from)
 /* [begin, end) of one job in accesses of @unit bytes, which divides all but the addresses' common rest. */
 WEIR_FN void weir_move_part(u32 unit, weir_addr to, weir_addr from, u32 begin, u32 end, u32 rank, u32 width)
 {
-	for (u32 at = begin + rank * unit; at < end; at += width * unit) {
+	/* 64 bits: the last step of a job of almost 2^32 bytes goes past that */
+	for (u64 at = begin + (u64)rank * unit; at < end; at += width * unit) {
 		if (unit == 16)
 			weir_data_store_u128(to + at, weir_data_load_u128(from + at));
 		else if (unit == 8)
