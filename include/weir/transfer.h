@@ -403,6 +403,15 @@ WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array,
 	return status;
 }
 
+/* What @room holds of line @line behind the end of its storage is zeros, and not of another line. */
+WEIR_FN void weir_transfer_clear(WEIR_GLOBAL struct weir_array *array, u64 line, weir_addr room)
+{
+	WEIR_GLOBAL struct weir_lines *lines = weir_at(array->lines, struct weir_lines, 0);
+
+	for (u32 at = weir_extent_bytes(lines, &array->extent, line); at < 1u << lines->line_log2; at += 4)
+		weir_data_store_u32(room + at, 0);
+}
+
 /**
  * weir_transfer_lines() - copy lines from one array to another, storage to storage
  * @from: the array to read
@@ -414,7 +423,7 @@ WEIR_FN weir_status weir_transfer_wait(WEIR_GLOBAL struct weir_array *array,
  * @transfer: this lane's
  *
  * Each line is read by a shared command and written as a whole; write-backs go on while the next line is
- * read.
+ * read. Where the storages of @from end within a line, the rest of it is written as zeros.
  *
  * Return: WEIR_OK, or the first error, after which the rest was not copied.
  */
@@ -435,8 +444,10 @@ WEIR_FN weir_status weir_transfer_lines(WEIR_GLOBAL struct weir_array *from, u64
 		weir_reconverge();
 		status = weir_transfer_wait(from, transfer, goes, 0) | (goes ? (u32)WEIR_OK : status);
 		goes &= status == WEIR_OK;
-		if (goes)
+		if (goes) {
+			weir_transfer_clear(from, from_line + i, room);
 			weir_transfer_begin(&to->array, to_line + i, room, transfer, WEIR_TRANSFER_WRITE);
+		}
 		weir_reconverge();
 		status = weir_transfer_wait(&to->array, transfer, goes, 0) | (goes ? (u32)WEIR_OK : status);
 	}

@@ -12,7 +12,7 @@
  * @transfers: struct weir_transfer per lane and request
  * @buffers: a line per lane and request
  * @requests: of a lane
- * @same: all lanes ask for the same lines
+ * @same: all lanes ask for the same lines; of test_transfer_lines: the last line is a short one
  */
 struct test_transfer_args {
 	struct weir_array source;

@@ -195,6 +195,37 @@ static void test_storage_to_storage(void **state)
 	}
 }
 
+/* Three lines and a half, to where there is room for four: behind the end comes nothing of the third. */
+static void test_a_short_last_line(void **state)
+{
+	enum { SHORT = 7 * LINE, WHOLE = 8 * LINE };
+	struct rig *rig = calloc(1, sizeof(*rig));
+	unsigned char found[WHOLE];
+
+	(void)state;
+	for (size_t i = 0; i < SHORT / 8; i++)
+		rig->words[i] = test_word(1, i);
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .service_waves = test_service()),
+			       &rig->context));
+	must(weir_storage_open(rig->context, "virt:3584?block=512", NULL, &rig->source));
+	must(weir_storage_write(rig->source, 0, rig->words, SHORT));
+	must(weir_storage_open(rig->context, "virt:4096?block=512", NULL, &rig->target));
+	must(weir_cache_create(rig->context, WEIR_OPTIONS(cache, .lines = 8, .line_bytes = 2 * LINE),
+			       &rig->cache));
+	must(weir_array_open(rig->cache, &rig->source, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			     &rig->args.source));
+	must(weir_writer_open(rig->cache, &rig->target, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			      &rig->args.target));
+	must(weir_alloc(rig->context, sizeof(struct test_verdict), &rig->args.verdict));
+	rig->args.same = 1;
+	(void)launch(rig, "test_transfer_lines", 1, 4);
+	must(weir_cache_flush(rig->cache, 0));
+	must(weir_storage_read(rig->target, 0, found, sizeof(found)));
+	assert_memory_equal(found, rig->words, WHOLE); /* zeros at the end */
+	must(weir_context_close(rig->context));
+	free(rig);
+}
+
 static void test_refusals(void **state)
 {
 	struct rig *rig = malloc(sizeof(*rig));
@@ -243,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_writes),
 		cmocka_unit_test(test_writes_begin),
 		cmocka_unit_test(test_storage_to_storage),
+		cmocka_unit_test(test_a_short_last_line),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_a_dead_storage_takes_no_line),
 	};
