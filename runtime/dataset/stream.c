@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <xxhash.h>
 
@@ -100,13 +101,17 @@ static int settle_chunks(struct weir_dataset *dataset)
 	return error;
 }
 
-/* The first error of several calls, whose sentence is kept: later ones have others. */
+/* The first error of several calls. Its sentence is kept, and has the later ones' behind it: weir_sync() says
+ * only once what the program's own kernels and requests met. */
 static int first_error(int error, int later, char *sentence)
 {
-	if (error || !later)
+	size_t used = error ? strlen(sentence) : 0;
+
+	if (!later)
 		return error;
-	snprintf(sentence, SENTENCE_BYTES, "%s", weir_last_error());
-	return later;
+	snprintf(sentence + used, SENTENCE_BYTES - used, "%s%s", used ? "; besides: " : "",
+		 weir_last_error());
+	return error ? error : later;
 }
 
 /* Wait for the assembly of all batches, and drop them; chunks stay on their way. */
@@ -309,12 +314,12 @@ static int step_back(struct weir_dataset *dataset, struct weir_dataset_loading *
 {
 	char sentence[SENTENCE_BYTES];
 
-	snprintf(sentence, sizeof(sentence), "%s", weir_last_error());
+	error = first_error(0, error, sentence);
 	dataset->used = batch->first;
 	dataset->stats.batches--; /* it is not returned */
 	dataset->stats.samples -= batch->count;
-	(void)drop_all(dataset); /* its own failure is no news */
-	if (!dataset->late)      /* else it would wait for the same reads */
+	error = first_error(error, drop_all(dataset), sentence);
+	if (!dataset->late) /* else it would wait for the same reads */
 		(void)settle_chunks(dataset);
 	return weir_fail(-error, "%s", sentence);
 }

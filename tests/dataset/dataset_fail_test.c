@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <xxhash.h>
 
+#include <weir/file.h>
+
 #include "manifest.h"
 
 static int mount(struct weir_dataset **dataset)
@@ -228,6 +230,46 @@ static void test_enqueued_batch_fails(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A request of the program's fails, and a batch. Whoever waits for both is told of both, once. */
+static void two_failures(bool enqueue)
+{
+	static const char *const manifests[] = { manifest_path };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_file_io io = { .bytes = 100 };
+	struct weir_dataset *dataset;
+	uint64_t memory;
+
+	fresh();
+	must(weir_storage_close(storage));
+	open_records("?fault=status:code=0x281:op=read:lba=50-50");
+	must(weir_dataset_mount(context, &storage, 1,
+				WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = 64 << 10,
+					     .cache_bytes = 256 << 10),
+				&dataset));
+	must(weir_alloc(context, RECORD, &memory));
+	must(weir_register(context, memory, RECORD, NULL, &io.registration));
+	io.file = open(folder, O_RDONLY | O_DIRECTORY);
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = WEIR_DATASET_FULL)));
+	if (enqueue)
+		must(weir_dataset_bread_enqueue(dataset, RECORDS, &batch));
+	must(weir_file_enqueue(context, NULL, &io, 1));
+	refused(enqueue ? weir_dataset_sequence(dataset, NULL) : weir_dataset_bread(dataset, RECORDS, &batch),
+		-EISDIR, "request 0: cannot read 100 bytes", "; besides: dataset: sample ");
+	must(weir_sync(context));
+	close(io.file);
+	must(weir_dataset_unmount(dataset));
+	must(weir_deregister(io.registration));
+	must(weir_free(context, memory));
+	must(weir_storage_close(storage));
+}
+
+static void test_two_failures(void **state)
+{
+	(void)state;
+	two_failures(false);
+	two_failures(true);
+}
+
 /** struct stop - the upload ends behind so many bytes; the list of samples comes before, and is to be whole
  */
 struct stop {
@@ -448,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_wrong_calls),
 		cmocka_unit_test(test_cut_archive),
 		cmocka_unit_test(test_enqueued_batch_fails),
+		cmocka_unit_test(test_two_failures),
 	};
 
 	if (!test_begins())
