@@ -547,6 +547,7 @@ int weir_dataset_mount(struct weir_context *context, struct weir_storage *const 
 
 int weir_dataset_unmount(struct weir_dataset *dataset)
 {
+	char sentence[WEIR_DATASET_SENTENCE_BYTES];
 	uint32_t loading;
 	int error;
 
@@ -562,8 +563,9 @@ int weir_dataset_unmount(struct weir_dataset *dataset)
 				  "weir_dataset_unmount: reads of %u chunks have not ended; the memory of "
 				  "the cache stays until the context is closed",
 				  loading);
-	release(dataset);
-	return error;
+	snprintf(sentence, sizeof(sentence), "%s", weir_last_error());
+	release(dataset); /* memory that is not freed has a sentence of its own */
+	return error ? weir_fail(-error, "%s", sentence) : 0;
 }
 
 int weir_dataset_info(struct weir_dataset *dataset, struct weir_dataset_info *info)
