@@ -188,7 +188,7 @@ WEIR_API int weir_dataset_mount(struct weir_context *context, struct weir_storag
  * weir_dataset_unmount() - wait for what is under way, then free it; NULL is fine
  *
  * The dataset is gone in any case. Memory that a read has which has not ended stays until the context is
- * closed.
+ * closed. Where that is closed already, it has waited for them, and what they met is not told.
  *
  * Return: 0; -EIO: what weir_dataset_bread_enqueue() could not read, or a read into a batch has not ended;
  * -ETIMEDOUT: reads of chunks have not.

@@ -129,17 +129,23 @@ static ssize_t read_bytes(struct weir_dataset *dataset, uint32_t index, uint64_t
 	return error ? error : (ssize_t)bytes;
 }
 
-/* The V bit is set: its chunk is here. */
-static void copy_cached(const struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to,
-			size_t bytes)
+/* The V bit is set: its chunk is here, unless the context was closed, and its storage with it. */
+static ssize_t copy_cached(const struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to,
+			   size_t bytes)
 {
 	uint64_t chunk = weir_dataset_directory_chunk(&dataset->directory, number), begin, end;
 	uint32_t storage, slot = dataset->cache.slot_of[chunk] - 1;
+	struct weir_disk disk;
+	int error;
 
 	weir_dataset_chunk_range(dataset, chunk, &storage, &begin, &end);
+	error = weir_storage_disk(dataset->storages[storage].storage, &disk);
+	if (error)
+		return error;
 	memcpy(to,
 	       (char *)dataset->cache.host + (uint64_t)slot * dataset->options.chunk_bytes + (offset - begin),
 	       bytes);
+	return (ssize_t)bytes;
 }
 
 ssize_t weir_dataset_read(struct weir_dataset *dataset, uint64_t number, uint64_t offset, void *to,
@@ -157,10 +163,8 @@ ssize_t weir_dataset_read(struct weir_dataset *dataset, uint64_t number, uint64_
 	at = weir_dataset_directory_offset(&dataset->directory, number) + offset;
 	left = offset < weir_dataset_entry_length(entry) ? weir_dataset_entry_length(entry) - offset : 0;
 	bytes = left < bytes ? (size_t)left : bytes;
-	if (weir_dataset_entry_cached(entry) && dataset->cache.host && bytes) {
-		copy_cached(dataset, number, at, to, bytes);
-		return (ssize_t)bytes;
-	}
+	if (weir_dataset_entry_cached(entry) && dataset->cache.host && bytes)
+		return copy_cached(dataset, number, at, to, bytes);
 	return read_bytes(dataset, weir_dataset_entry_storage(entry), at, to, bytes);
 }
 

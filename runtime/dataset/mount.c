@@ -545,17 +545,15 @@ int weir_dataset_mount(struct weir_context *context, struct weir_storage *const 
 	return 0;
 }
 
-int weir_dataset_unmount(struct weir_dataset *dataset)
+/* Wait for what is under way. A context that is closed has done so, and its memory is gone. */
+static int end_reads(struct weir_dataset *dataset)
 {
-	char sentence[WEIR_DATASET_SENTENCE_BYTES];
+	struct weir_context_info context = { .size = sizeof(context) };
 	uint32_t loading;
 	int error;
 
-	if (!dataset)
+	if (weir_context_info(dataset->context, &context))
 		return 0;
-	error = weir_dataset_check(dataset, "weir_dataset_unmount");
-	if (error)
-		return error;
 	error = weir_dataset_drain(dataset);
 	loading = weir_dataset_cache_loading(dataset);
 	if (!error && loading)
@@ -563,6 +561,20 @@ int weir_dataset_unmount(struct weir_dataset *dataset)
 				  "weir_dataset_unmount: reads of %u chunks have not ended; the memory of "
 				  "the cache stays until the context is closed",
 				  loading);
+	return error;
+}
+
+int weir_dataset_unmount(struct weir_dataset *dataset)
+{
+	char sentence[WEIR_DATASET_SENTENCE_BYTES];
+	int error;
+
+	if (!dataset)
+		return 0;
+	error = weir_dataset_check(dataset, "weir_dataset_unmount");
+	if (error)
+		return error;
+	error = end_reads(dataset);
 	snprintf(sentence, sizeof(sentence), "%s", weir_last_error());
 	release(dataset); /* memory that is not freed has a sentence of its own */
 	return error ? weir_fail(-error, "%s", sentence) : 0;

@@ -174,6 +174,17 @@ static void choose_way(struct weir_dataset *dataset)
 			    dataset->cache.count >= dataset->directory.chunks;
 }
 
+/* A storage that is closed may be so by its context, which has freed the memory of batches and the cache. */
+static int check_open(const struct weir_dataset *dataset)
+{
+	struct weir_disk disk;
+	int error = 0;
+
+	for (uint32_t i = 0; !error && i < dataset->storage_count; i++)
+		error = weir_storage_disk(dataset->storages[i].storage, &disk);
+	return error;
+}
+
 static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequence_options *given)
 {
 	struct weir_dataset_sequence_options options = *given;
@@ -186,7 +197,9 @@ static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequenc
 			options.order);
 	if (!options.buffer_chunks)
 		options.buffer_chunks = weir_dataset_default_buffer(dataset);
-	error = weir_dataset_drain(dataset);
+	error = check_open(dataset);
+	if (!error)
+		error = weir_dataset_drain(dataset);
 	if (error)
 		return error;
 	dataset->begun = false;
@@ -217,7 +230,6 @@ int weir_dataset_sequence(struct weir_dataset *dataset, const struct weir_datase
 static int check_bread(struct weir_dataset *dataset, uint32_t count, const struct weir_dataset_batch *batch,
 		       const char *call)
 {
-	struct weir_storage_info info = { .size = sizeof(info) };
 	int error = weir_dataset_check(dataset, call);
 
 	if (!error && (!batch || !count))
@@ -227,8 +239,8 @@ static int check_bread(struct weir_dataset *dataset, uint32_t count, const struc
 				  "%s: no epoch has begun; call weir_dataset_sequence() or "
 				  "weir_dataset_resume() before",
 				  call);
-	for (uint32_t i = 0; !error && i < dataset->storage_count; i++)
-		error = weir_storage_info(dataset->storages[i].storage, &info); /* it may be closed */
+	if (!error)
+		error = check_open(dataset);
 	if (!error)
 		error = end_overdue(dataset);
 	if (!error && dataset->batch_rows != count) {

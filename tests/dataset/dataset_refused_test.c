@@ -71,6 +71,29 @@ static void test_batches_of_others(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A context that is closed takes the memory of its datasets along: they refuse to go on, and can go. */
+static void test_context_closed_before(void **state)
+{
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_context *others = context;
+	struct weir_dataset *dataset;
+	unsigned char byte;
+
+	(void)state;
+	must(weir_context_open("cpu", NULL, &context));
+	fresh();
+	must(mount((struct weir_dataset_mount_options){ 0 }, &dataset));
+	must(weir_dataset_sequence(dataset, NULL));
+	must(weir_dataset_bread(dataset, 8, &batch)); /* the next ones are under way */
+	assert_int_equal(weir_dataset_read(dataset, batch.samples[0], 0, &byte, 1), 1); /* from the cache */
+	must(weir_context_close(context));
+	refused((int)weir_dataset_read(dataset, batch.samples[0], 0, &byte, 1), -EINVAL, "closed", "storage");
+	refused(weir_dataset_bread(dataset, 8, &batch), -EINVAL, "closed", "storage");
+	refused(weir_dataset_sequence(dataset, NULL), -EINVAL, "closed", "storage");
+	must(weir_dataset_unmount(dataset));
+	context = others;
+}
+
 static void test_options_that_cannot_be(void **state)
 {
 	static const struct {
@@ -181,7 +204,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_behind_the_last), cmocka_unit_test(test_batches_of_others),
 		cmocka_unit_test(test_options_that_cannot_be),  cmocka_unit_test(test_damaged_names),
 		cmocka_unit_test(test_long_pax_name),           cmocka_unit_test(test_sparse_member),
-		cmocka_unit_test(test_samples_in_their_list),
+		cmocka_unit_test(test_samples_in_their_list),   cmocka_unit_test(test_context_closed_before),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -110,9 +110,9 @@ int weir_free(struct weir_context *context, uint64_t address)
 	return 0;
 }
 
-int weir_storage_info(struct weir_storage *storage, struct weir_storage_info *info)
+int weir_storage_disk(struct weir_storage *storage, struct weir_disk *disk)
 {
-	(void)storage, (void)info;
+	(void)storage, (void)disk;
 	return 0;
 }
 
