@@ -116,14 +116,15 @@ WEIR_API int weir_dataset_index(struct weir_storage *storage, const char *manife
 /**
  * weir_dataset_upload() - copy samples to storages, with a manifest on each
  * @storages: storages, none read-only; all they hold is overwritten
- * @storage_count: 1 to 65536
+ * @storage_count: 1 to 65535
  * @source: a folder (classes are its subfolders), or a file of any other format
  * @options: NULL for the defaults
  *
  * Samples go to a storage by the hash of their name, and lie there in the order of that hash; so neighbours
  * on the storage are no neighbours in the source. One of a block or more begins at a block. An upload that
  * was interrupted is resumed by the next call with the same source; until it is complete, no mount takes the
- * storages.
+ * storages. One that is complete stays as it is, unless a mount would find its manifest damaged or its data
+ * changed: then it is done anew.
  *
  * Return: 0; -ENOSPC; -ECANCELED when @options.progress asked for it; what the system says.
  */

@@ -214,12 +214,35 @@ static int write_sections(struct upload *upload)
 	return error;
 }
 
-/* Samples that an earlier upload of the same left there; SIZE_MAX: all, and its manifest. */
-static size_t already_there(struct upload *upload)
+/* What a whole manifest says is there: all its sections, and the data as it was. Return: 0; -EBADMSG,
+ * -ENODATA or -ESTALE: no more; else why that is not known. */
+static int check_there(struct upload *upload, const struct weir_dataset_header *header)
+{
+	struct weir_dataset_manifest manifest;
+	struct weir_dataset_source source;
+	uint64_t first = WEIR_DATASET_HEADER_BYTES, hash = 0;
+	int error = weir_dataset_source_storage(&source, upload->storage, "the earlier upload");
+
+	if (error)
+		return error;
+	for (unsigned i = 0; i < WEIR_DATASET_SECTIONS && !error; i++) { /* one at a time in memory */
+		error = weir_dataset_manifest_load(&manifest, &source, 1u << i);
+		weir_dataset_manifest_free(&manifest);
+	}
+	if (!error)
+		error = weir_dataset_fingerprint(&source, first, header->data_bytes - first, &hash);
+	weir_dataset_source_close(&source);
+	return error || hash == header->fingerprint ? error : -ESTALE;
+}
+
+/* Samples that an earlier upload of the same left there; SIZE_MAX: all, and its manifest. What was damaged
+ * since is not there. */
+static size_t already_there(struct upload *upload, int *error)
 {
 	unsigned char block[WEIR_DATASET_HEADER_BYTES];
 	struct weir_dataset_header header;
 
+	*error = 0;
 	if (weir_storage_read(upload->storage, 0, block, sizeof(block)))
 		return 0;
 	memcpy(&header, block, sizeof(header));
@@ -227,8 +250,14 @@ static size_t already_there(struct upload *upload)
 	    header.id != upload->manifest.header.id || header.storage != upload->manifest.header.storage ||
 	    header.storages != upload->manifest.header.storages || header.samples != upload->count)
 		return 0;
-	if (header.state == WEIR_DATASET_COMPLETE)
-		return SIZE_MAX;
+	if (header.state == WEIR_DATASET_COMPLETE) {
+		*error = check_there(upload, &header);
+		if (!*error)
+			return SIZE_MAX;
+		if (*error == -EBADMSG || *error == -ENODATA || *error == -ESTALE)
+			*error = 0;
+		return 0;
+	}
 	if (header.sections[WEIR_DATASET_ENTRIES].checksum !=
 	    upload->manifest.header.sections[WEIR_DATASET_ENTRIES].checksum)
 		return 0; /* by blocks of another length they lie elsewhere */
@@ -302,7 +331,7 @@ static int upload_storage(struct upload *upload, uint32_t storage, uint32_t stor
 	if (!error)
 		error = prepare(upload, storage, storages);
 	if (!error)
-		there = already_there(upload);
+		there = already_there(upload, &error);
 	if (!error && there == SIZE_MAX)
 		*upload->done += bytes_of(upload->items, upload->count);
 	else if (!error) {

@@ -385,6 +385,56 @@ static void test_parts_of_two_uploads(void **state)
 	must(weir_storage_close(other));
 }
 
+/* The records of @source are uploaded, and are all there. */
+static void upload_and_read(const char *source)
+{
+	struct weir_dataset *dataset;
+	uint8_t seen[RECORDS] = { 0 };
+
+	must(weir_dataset_upload(&storage, 1, source, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+	must(weir_dataset_mount(context, &storage, 1, NULL, &dataset));
+	must(weir_dataset_sequence(dataset, NULL));
+	assert_int_equal(rig_read_epoch(dataset, 16, seen, 1, UINT64_MAX), RECORDS);
+	rig_all_once(seen, RECORDS);
+	must(weir_dataset_unmount(dataset));
+}
+
+/* What an upload has left is damaged, and a mount says that it is to be uploaded anew: then it is whole
+ * again. */
+static void test_upload_mends(void **state)
+{
+	struct weir_dataset_header header;
+	struct weir_dataset *dataset;
+	char source[80];
+	int file;
+
+	(void)state;
+	snprintf(source, sizeof(source), "%s/source", folder);
+	rig_records(source, RECORDS, RECORD);
+	rig_records(path, 1, 1);
+	assert_int_equal(truncate(path, 1 << 20), 0);
+	file = open(path, O_RDONLY);
+	open_records("");
+	for (unsigned i = 0; i < WEIR_DATASET_SECTIONS; i++) {
+		upload_and_read(source);
+		assert_int_equal(pread(file, &header, sizeof(header), 0), sizeof(header));
+		if (header.sections[i].bytes)
+			flip(path, (off_t)header.sections[i].offset);
+	}
+	upload_and_read(source);
+	flip(path, (off_t)header.sections[WEIR_DATASET_ENTRIES].offset);
+	refused(weir_dataset_mount(context, &storage, 1, NULL, &dataset), -EBADMSG, "checksum of its entries",
+		"upload anew");
+	upload_and_read(source);
+	flip(path, WEIR_DATASET_HEADER_BYTES); /* the first sample's */
+	refused(weir_dataset_mount(context, &storage, 1, NULL, &dataset), -ESTALE,
+		"data of storage 0 changed", "anew");
+	upload_and_read(source);
+	must(weir_storage_close(storage));
+	close(file);
+	unlink(source);
+}
+
 static void test_no_room(void **state)
 {
 	struct weir_storage *target;
@@ -485,6 +535,7 @@ int main(void)
 		cmocka_unit_test(test_interrupted_upload),
 		cmocka_unit_test(test_upload_goes_on_by_other_blocks),
 		cmocka_unit_test(test_parts_of_two_uploads),
+		cmocka_unit_test(test_upload_mends),
 		cmocka_unit_test(test_no_room),
 		cmocka_unit_test(test_two_jobs),
 		cmocka_unit_test(test_wrong_calls),
