@@ -27,21 +27,22 @@ static const struct weir_dataset_format *by_name(const char *name, size_t bytes)
 	return NULL;
 }
 
-static const struct weir_dataset_format *by_content(struct weir_dataset_source *source)
+static int by_content(struct weir_dataset_source *source, const struct weir_dataset_format **format)
 {
 	size_t bytes = source->bytes < HEAD_BYTES ? (size_t)source->bytes : HEAD_BYTES;
 	unsigned char head[HEAD_BYTES];
+	int error = weir_dataset_source_read(source, 0, head, bytes);
 
-	if (weir_dataset_source_read(source, 0, head, bytes))
-		return NULL;
-	for (unsigned i = 0; i < FORMATS; i++)
-		if (formats[i]->matches && formats[i]->matches(source, head, bytes))
-			return formats[i];
-	weir_fail(EINVAL,
-		  "dataset: '%s' is neither tar, TFRecord nor MDS; name its format, such as cifar10 or "
-		  "fixed:4096",
-		  source->name);
-	return NULL;
+	for (unsigned i = 0; i < FORMATS && !error; i++)
+		if (formats[i]->matches && formats[i]->matches(source, head, bytes)) {
+			*format = formats[i];
+			return 0;
+		}
+	return error ? error
+		     : weir_fail(EINVAL,
+				 "dataset: '%s' is neither tar, TFRecord nor MDS; name its format, such as "
+				 "cifar10 or fixed:4096",
+				 source->name);
 }
 
 int weir_dataset_formats_index(struct weir_dataset_source *source, struct weir_dataset_list *list)
@@ -49,16 +50,16 @@ int weir_dataset_formats_index(struct weir_dataset_source *source, struct weir_d
 	const char *name = list->options && list->options->format ? list->options->format : "auto",
 		   *colon = strchr(name, ':');
 	size_t bytes = colon ? (size_t)(colon - name) : strlen(name);
-	const struct weir_dataset_format *format;
+	const struct weir_dataset_format *format = &weir_dataset_format_folder;
 	bool folder = source->folder;
-	int error;
+	int error = 0;
 
-	if (strcmp(name, "auto") == 0)
-		format = folder ? &weir_dataset_format_folder : by_content(source);
-	else
+	if (strcmp(name, "auto") != 0)
 		format = by_name(name, bytes);
-	if (!format)
-		return -EINVAL;
+	else if (!folder)
+		error = by_content(source, &format);
+	if (error || !format)
+		return error ? error : -EINVAL;
 	if ((format == &weir_dataset_format_folder) != folder)
 		return weir_fail(EINVAL, "dataset: '%s' is %s folder, and the format is '%s'; name another",
 				 source->name, folder ? "a" : "no", name);

@@ -177,6 +177,20 @@ static void test_sparse_member(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* Data whose beginning cannot be read is not of no format: who asks again may well be given it. */
+static void test_format_that_cannot_be_read(void **state)
+{
+	(void)state;
+	rig_records(path, RECORDS, RECORD);
+	open_records("?fault=status:code=0x281:op=read:lba=0-0");
+	refused(weir_dataset_index(storage, manifest_path, NULL), -EIO, "unrecovered read error", "blocks 0");
+	must(weir_storage_close(storage));
+	open_records("");
+	refused(weir_dataset_index(storage, manifest_path, NULL), -EINVAL, "neither tar, TFRecord nor MDS",
+		"records");
+	must(weir_storage_close(storage));
+}
+
 /* The first sample of a shard would be in the list of samples. */
 static void test_samples_in_their_list(void **state)
 {
@@ -201,10 +215,15 @@ static void test_samples_in_their_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_numbers_behind_the_last), cmocka_unit_test(test_batches_of_others),
-		cmocka_unit_test(test_options_that_cannot_be),  cmocka_unit_test(test_damaged_names),
-		cmocka_unit_test(test_long_pax_name),           cmocka_unit_test(test_sparse_member),
-		cmocka_unit_test(test_samples_in_their_list),   cmocka_unit_test(test_context_closed_before),
+		cmocka_unit_test(test_numbers_behind_the_last),
+		cmocka_unit_test(test_batches_of_others),
+		cmocka_unit_test(test_options_that_cannot_be),
+		cmocka_unit_test(test_damaged_names),
+		cmocka_unit_test(test_long_pax_name),
+		cmocka_unit_test(test_sparse_member),
+		cmocka_unit_test(test_samples_in_their_list),
+		cmocka_unit_test(test_context_closed_before),
+		cmocka_unit_test(test_format_that_cannot_be_read),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
