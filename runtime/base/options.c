@@ -24,13 +24,25 @@ int weir_options_take(void *to, size_t bytes, const void *from, const char *what
 	return 0;
 }
 
-int weir_result_give(void *to, const void *from, size_t bytes, const char *what)
+int weir_result_check(const void *to, const char *what)
 {
 	size_t size;
 
 	memcpy(&size, to, sizeof(size));
-	if (size < sizeof(size) || size > 4096)
-		return weir_fail(EINVAL, "%s: size is %zu; set it to sizeof the structure first", what, size);
+	return size < sizeof(size) || size > 4096
+		       ? weir_fail(EINVAL, "%s: size is %zu; set it to sizeof the structure first", what,
+				   size)
+		       : 0;
+}
+
+int weir_result_give(void *to, const void *from, size_t bytes, const char *what)
+{
+	int error = weir_result_check(to, what);
+	size_t size;
+
+	if (error)
+		return error;
+	memcpy(&size, to, sizeof(size));
 	if (size > bytes)
 		memset((char *)to + bytes, 0, size - bytes);
 	memcpy((char *)to + sizeof(size), (const char *)from + sizeof(size),

@@ -20,6 +20,10 @@
  */
 int weir_options_take(void *to, size_t bytes, const void *from, const char *what);
 
+/** weir_result_check() - weir_result_give() would fill a caller's structure; else -EINVAL, for calls that do
+ * something before they do */
+int weir_result_check(const void *to, const char *what);
+
 /** weir_result_give() - fill a caller's structure as far as it reaches; keeps its size */
 int weir_result_give(void *to, const void *from, size_t bytes, const char *what);
 

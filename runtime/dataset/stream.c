@@ -234,6 +234,8 @@ static int check_bread(struct weir_dataset *dataset, uint32_t count, const struc
 
 	if (!error && (!batch || !count))
 		error = weir_fail(EINVAL, "%s: it needs a count of rows and a batch to fill in", call);
+	if (!error)
+		error = weir_result_check(batch, call); /* before a batch is taken */
 	if (!error && !dataset->begun)
 		error = weir_fail(EINVAL,
 				  "%s: no epoch has begun; call weir_dataset_sequence() or "

@@ -71,6 +71,26 @@ static void test_batches_of_others(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A structure without its size is refused, and no batch is taken for it: each sample still comes once. */
+static void test_batch_without_size(void **state)
+{
+	struct weir_dataset_batch none = { .size = 0 };
+	struct weir_dataset *dataset;
+	uint8_t seen[RECORDS] = { 0 };
+
+	(void)state;
+	fresh();
+	must(mount((struct weir_dataset_mount_options){ 0 }, &dataset));
+	must(weir_dataset_sequence(dataset, NULL));
+	refused(weir_dataset_bread(dataset, 50, &none), -EINVAL, "weir_dataset_bread", "size is 0");
+	refused(weir_dataset_bread_enqueue(dataset, 50, &none), -EINVAL, "weir_dataset_bread_enqueue",
+		"size is 0");
+	assert_int_equal(rig_read_epoch(dataset, 50, seen, 1, UINT64_MAX), RECORDS);
+	rig_all_once(seen, RECORDS);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 /* A context that is closed takes the memory of its datasets along: they refuse to go on, and can go. */
 static void test_context_closed_before(void **state)
 {
@@ -224,6 +244,7 @@ int main(void)
 		cmocka_unit_test(test_samples_in_their_list),
 		cmocka_unit_test(test_context_closed_before),
 		cmocka_unit_test(test_format_that_cannot_be_read),
+		cmocka_unit_test(test_batch_without_size),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
