@@ -49,13 +49,15 @@ static inline ssize_t dlfs_read(struct weir_dataset *dataset, int64_t descriptor
 {
 	struct weir_dataset_info info = { .size = sizeof(info) };
 	int error = descriptor < 0 ? -EBADF : weir_dataset_info(dataset, &info);
+	uint64_t file;
 
 	if (error)
 		return error;
 	if ((uint64_t)descriptor < info.samples)
 		return weir_dataset_read(dataset, (uint64_t)descriptor, offset, to, bytes);
-	return weir_dataset_read_file(dataset, (uint32_t)((uint64_t)descriptor - info.samples), offset, to,
-				      bytes);
+	file = (uint64_t)descriptor - info.samples;
+	return weir_dataset_read_file(dataset, file < UINT32_MAX ? (uint32_t)file : UINT32_MAX, offset, to,
+				      bytes); /* there is no file UINT32_MAX */
 }
 
 /** dlfs_close() - nothing is held by a descriptor */

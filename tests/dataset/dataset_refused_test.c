@@ -3,6 +3,8 @@
  * what they seem. */
 #include "dataset_records.h"
 
+#include <weir/dlfs.h>
+
 #include "manifest.h"
 #include "mounted.h"
 
@@ -39,6 +41,25 @@ static void test_numbers_behind_the_last(void **state)
 	}
 	must(weir_dataset_sample(dataset, RECORDS - 1, &sample));
 	assert_int_equal(sample.length, RECORD);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* Of descriptors behind those of samples and files none is another's, whatever its lowest 32 bits are. */
+static void test_descriptors_of_nothing(void **state)
+{
+	static const int64_t more[] = { 1, (int64_t)1 << 32, (int64_t)1 << 62 };
+	struct weir_dataset *dataset;
+	char byte;
+
+	(void)state;
+	fresh();
+	must(mount((struct weir_dataset_mount_options){ 0 }, &dataset));
+	assert_int_equal(dlfs_open(dataset, "records"), RECORDS);
+	assert_int_equal(dlfs_read(dataset, RECORDS, &byte, 1, 0), 1);
+	for (unsigned i = 0; i < sizeof(more) / sizeof(more[0]); i++)
+		refused(dlfs_read(dataset, RECORDS + more[i], &byte, 1, 0), -ERANGE, "there is no file", "");
+	assert_int_equal(dlfs_read(dataset, -1, &byte, 1, 0), -EBADF);
 	must(weir_dataset_unmount(dataset));
 	must(weir_storage_close(storage));
 }
@@ -245,6 +266,7 @@ int main(void)
 		cmocka_unit_test(test_context_closed_before),
 		cmocka_unit_test(test_format_that_cannot_be_read),
 		cmocka_unit_test(test_batch_without_size),
+		cmocka_unit_test(test_descriptors_of_nothing),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
