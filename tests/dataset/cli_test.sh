@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # weir-dataset from make to bench, and an upload that Ctrl-C interrupts.
+# usage: cli_test.sh WEIR-DATASET [TWICE]    TWICE: twice.c, as a library
 set -u
-tool=$1
+tool=$1 twice=${2-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 number=0
@@ -11,7 +12,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..23
+echo 1..24
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -85,6 +86,14 @@ verdict $? "bench: as many bytes as samples have"
 verdict $? "bench says that a cache is too small"
 "$tool" verify "file:$folder/one" 2>&1 | grep -q 'name all storages'
 verdict $? "half of the storages are refused"
+if [ -n "$twice" ]; then
+  ! LD_PRELOAD=$twice "$tool" verify "file:$folder/equal" >"$folder/out" 2>"$folder/err" &&
+    grep -q '2000 samples were read, as many as there are, but not each of them once' "$folder/err" &&
+    "$tool" verify "file:$folder/equal" | grep -q '^2000 samples'
+  verdict $? "verify sees that samples of one length came twice"
+else
+  verdict 0 "verify sees that samples of one length came twice # SKIP nothing can come between here"
+fi
 ln -s nowhere "$folder/files/00000/link" && truncate -s 4M "$folder/three" &&
   ! "$tool" upload "$folder/files" "file:$folder/three" 2>"$folder/err" && grep -q "the link '.*/00000/link' leads nowhere" "$folder/err"
 verdict $? "a link that leads nowhere is no sample that is left out"

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include <weir/core/mix.h>
+
 #include "tool.h"
 
 int tool_index(struct tool *tool)
@@ -80,9 +82,15 @@ int tool_info(struct tool *tool)
 	return TOOL_OK;
 }
 
+/** struct epoch - what was read of one; @numbers: a sum over the numbers of the samples, to which as many
+ * others do not come */
+struct epoch {
+	uint64_t samples, bytes, numbers;
+};
+
 /* One epoch; every sample once over all ranks. Return: 0, what weir_dataset_bread() returned, or -ECANCELED.
  */
-static int read_epoch(struct tool *tool, uint64_t total, uint64_t *samples, uint64_t *bytes)
+static int read_epoch(struct tool *tool, uint64_t total, struct epoch *epoch)
 {
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
 
@@ -91,10 +99,12 @@ static int read_epoch(struct tool *tool, uint64_t total, uint64_t *samples, uint
 
 		if (error)
 			return error;
-		for (uint32_t i = 0; i < batch.count; i++)
-			*bytes += batch.host_lengths[i];
-		*samples += batch.count;
-		if (tool_progress(NULL, *samples, total))
+		for (uint32_t i = 0; i < batch.count; i++) {
+			epoch->bytes += batch.host_lengths[i];
+			epoch->numbers += weir_mix_u64(batch.samples[i] + 1);
+		}
+		epoch->samples += batch.count;
+		if (tool_progress(NULL, epoch->samples, total))
 			return -ECANCELED;
 	} while (batch.count);
 	return 0;
@@ -119,13 +129,31 @@ static int sum(struct tool *tool, uint64_t *value)
 	return TOOL_OK;
 }
 
+/* @epoch is of all ranks. */
+static int check_epoch(const struct epoch *epoch, const struct weir_dataset_info *info)
+{
+	uint64_t numbers = 0;
+
+	if (epoch->samples != info->samples || epoch->bytes != info->bytes)
+		return tool_complain("%" PRIu64 " samples with %" PRIu64
+				     " bytes were read, and there are %" PRIu64 " with %" PRIu64,
+				     epoch->samples, epoch->bytes, info->samples, info->bytes);
+	for (uint64_t i = 0; i < info->samples; i++)
+		numbers += weir_mix_u64(i + 1);
+	return numbers == epoch->numbers
+		       ? TOOL_OK
+		       : tool_complain("%" PRIu64
+				       " samples were read, as many as there are, but not each of them once",
+				       epoch->samples);
+}
+
 int tool_verify(struct tool *tool)
 {
 	struct weir_dataset_info info = { .size = sizeof(info) };
 	struct weir_dataset_sequence_options sequence = { .size = sizeof(sequence),
 							  .seed = tool->seed,
 							  .order = tool->order };
-	uint64_t samples = 0, bytes = 0;
+	struct epoch epoch = { 0 };
 	int error;
 
 	if (!tool_mount(tool))
@@ -134,22 +162,19 @@ int tool_verify(struct tool *tool)
 	if (!error)
 		error = weir_dataset_sequence(tool->dataset, &sequence);
 	if (!error)
-		error = read_epoch(tool, info.samples / tool->communicator->ranks, &samples, &bytes);
+		error = read_epoch(tool, info.samples / tool->communicator->ranks, &epoch);
 	error = weir_dataset_agree(tool->communicator,
 				   error); /* or others would wait in sum() for this rank */
 	if (error == -ECANCELED)
-		return tool_complain("stopped after %" PRIu64 " samples", samples);
+		return tool_complain("stopped after %" PRIu64 " samples", epoch.samples);
 	if (error)
 		return tool_failed();
-	if (sum(tool, &samples) || sum(tool, &bytes))
+	if (sum(tool, &epoch.samples) || sum(tool, &epoch.bytes) || sum(tool, &epoch.numbers) ||
+	    check_epoch(&epoch, &info))
 		return TOOL_FAILED;
-	if (samples != info.samples || bytes != info.bytes)
-		return tool_complain("%" PRIu64 " samples with %" PRIu64
-				     " bytes were read, and there are %" PRIu64 " with %" PRIu64,
-				     samples, bytes, info.samples, info.bytes);
 	if (!tool->communicator->rank)
-		printf("%" PRIu64 " samples, %" PRIu64 " bytes, %u ranks: all there\n", samples, bytes,
-		       tool->communicator->ranks);
+		printf("%" PRIu64 " samples, %" PRIu64 " bytes, %u ranks: all there\n", epoch.samples,
+		       epoch.bytes, tool->communicator->ranks);
 	return TOOL_OK;
 }
 
