@@ -92,6 +92,8 @@ def manifest_of(uri: str) -> str | None:
 
 def index(uri: str, manifest: str | None = None, format: str = "auto", checks: bool = False, context: str = "cpu") -> str:
     """Index the data that lies in a storage; returns the path of the manifest."""
+    if manifest is None and not uri.startswith("file:"):
+        raise ValueError(f"{uri}: name a manifest; only file: has a place for it by itself")
     path = manifest or uri[5:].split("?")[0] + ".weir"
     storages = _Storages([uri], context)
     try:

@@ -237,6 +237,7 @@ def test_refused() -> None:
         refused(lambda: data.epoch(batch=-1), "batch is -1")
         refused(lambda: data.epoch(buffer_chunks=2**32), "buffer_chunks is 4294967296")
         refused(lambda: data.resume(data.position(), batch=2**32), "batch is 4294967296")
+    refused(lambda: weir.index("virt:4M", format="fixed:512"), "virt:4M: name a manifest")
     refused(lambda: weir.Dataset([uri, two], manifests=[few]), "1 manifests of 2 storages")
     refused(lambda: weir.Dataset([uri, two], manifests=few), "1 manifests of 2 storages")
     refused(lambda: weir.Dataset(uri, manifests=[few] * 3), "3 manifests of 1 storages")
