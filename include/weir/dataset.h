@@ -143,7 +143,8 @@ enum weir_dataset_lookup {
  * @communicator: NULL: this process alone
  * @manifests: for each storage the file that weir_dataset_index() wrote, or NULL: the manifest is in the
  * storage; NULL: all are
- * @chunk_bytes: bytes read at a time where samples are small, a power of two from 64 KiB to 4 MiB; 0: 256 KiB
+ * @chunk_bytes: bytes read at a time where samples are small, a power of two from 64 KiB to 4 MiB; 0: 256
+ * KiB. The same on every rank
  * @cache_bytes: memory of the sample cache, at least 4 chunks; 0: 64 MiB
  * @row_bytes: bytes of a row of a batch; 0: the longest sample. Longer samples are cut, their lengths are
  * not. Rounded up to 16
@@ -322,8 +323,8 @@ WEIR_API const char *weir_dataset_order_name(enum weir_dataset_order order);
  * @seed: of the job
  * @epoch: number of the epoch
  * @order: enum weir_dataset_order
- * @buffer_chunks: chunks that are shuffled together; 0: 32, or half of the cache if that is less. Ranks must
- * agree
+ * @buffer_chunks: chunks that are shuffled together; 0: 32, or half of the cache if that is less, of ranks of
+ * the smallest one
  */
 struct weir_dataset_sequence_options {
 	size_t size;

@@ -12,7 +12,7 @@
 #include "backend/error.h"
 #include "mounted.h"
 
-enum { FEW_RANKS = 1024 };
+enum { FEW_RANKS = 1024, MOST_BUFFER = 32 };
 
 int weir_dataset_gather(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,
 			uint32_t rank, struct weir_dataset_parts *parts)
@@ -68,6 +68,36 @@ int weir_dataset_agree(struct weir_dataset_communicator *communicator, int error
 		error = named ? weir_fail(-all[i].error, "%s", all[i].sentence)
 			      : weir_fail(-all[i].error, "rank %u: %s", i, all[i].sentence);
 		break;
+	}
+	free(parts.all);
+	return error;
+}
+
+/** struct order - what a rank sends of that which the order of its epochs depends on */
+struct order {
+	uint32_t chunk_bytes, buffer_chunks;
+};
+
+int weir_dataset_alike(struct weir_dataset *dataset)
+{
+	uint64_t half = dataset->options.cache_bytes / dataset->options.chunk_bytes / 2;
+	struct order mine = { dataset->options.chunk_bytes,
+			      half < MOST_BUFFER ? (uint32_t)half : MOST_BUFFER };
+	struct weir_dataset_parts parts;
+	int error = weir_dataset_gather(dataset->communicator, &mine, sizeof(mine), 0, &parts);
+
+	dataset->default_buffer = mine.buffer_chunks;
+	for (uint32_t i = 0; i < dataset->communicator->ranks && !error; i++) {
+		const struct order *other = (struct order *)parts.all + i, *first = parts.all;
+
+		if (other->chunk_bytes != first->chunk_bytes)
+			error = weir_fail(
+				EINVAL,
+				"weir_dataset_mount: rank %u has chunks of %u bytes, and rank 0 of %u: each "
+				"would have an order of its own; give all ranks the same chunk_bytes",
+				i, other->chunk_bytes, first->chunk_bytes);
+		if (other->buffer_chunks < dataset->default_buffer)
+			dataset->default_buffer = other->buffer_chunks;
 	}
 	free(parts.all);
 	return error;

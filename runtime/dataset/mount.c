@@ -412,10 +412,9 @@ static int gather_storage(struct weir_dataset *dataset, uint32_t index, int befo
 	return before ? before : error;
 }
 
-static int gather_all(struct weir_dataset *dataset)
+static int gather_all(struct weir_dataset *dataset, int error)
 {
 	bool alone = dataset->communicator->ranks < 2;
-	int error = 0;
 
 	for (uint32_t i = 0; i < dataset->storage_count && !(alone && error); i++)
 		error = alone ? load_alone(dataset, i) : gather_storage(dataset, i, error);
@@ -453,7 +452,7 @@ static void describe(struct weir_dataset *dataset)
 
 static int set_up(struct weir_dataset *dataset)
 {
-	int error = gather_all(dataset);
+	int error = gather_all(dataset, weir_dataset_alike(dataset));
 
 	if (!error)
 		error = weir_dataset_directory_chunks(&dataset->directory, dataset->options.chunk_bytes);

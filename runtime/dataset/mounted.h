@@ -116,6 +116,7 @@ struct weir_dataset {
 	uint32_t *file_storages;
 	uint32_t file_count;
 	uint64_t id;
+	uint32_t default_buffer; /* weir_dataset_sequence_options.buffer_chunks where none are given */
 	struct weir_dataset_info info;
 	struct weir_dataset_stats stats;
 	struct weir_dataset_cache cache;
@@ -143,14 +144,6 @@ struct weir_dataset {
 };
 
 #define WEIR_DATASET_MOUNTED UINT64_C(0x77656972646174)
-
-/** weir_dataset_default_buffer() - weir_dataset_sequence_options.buffer_chunks where none are given */
-static inline uint32_t weir_dataset_default_buffer(const struct weir_dataset *dataset)
-{
-	uint64_t half = dataset->options.cache_bytes / dataset->options.chunk_bytes / 2;
-
-	return half < 32 ? (uint32_t)half : 32;
-}
 
 /** weir_dataset_check() - @dataset is mounted. Return: 0 or -EINVAL with a sentence */
 int weir_dataset_check(const struct weir_dataset *dataset, const char *call);
@@ -237,6 +230,10 @@ struct weir_dataset_parts {
  * negative errno and nothing in @parts */
 int weir_dataset_gather(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,
 			uint32_t rank, struct weir_dataset_parts *parts);
+
+/** weir_dataset_alike() - what makes the order is the same on all ranks: -EINVAL with a sentence if chunks
+ * are not as long; the default buffer is made to be so */
+int weir_dataset_alike(struct weir_dataset *dataset);
 
 /* communicator.c */
 void weir_dataset_communicator_alone(struct weir_dataset_communicator *communicator);

@@ -116,7 +116,7 @@ int weir_dataset_quality(struct weir_dataset *dataset, const struct weir_dataset
 	if (error)
 		return error;
 	if (!sequence.buffer_chunks)
-		sequence.buffer_chunks = weir_dataset_default_buffer(dataset);
+		sequence.buffer_chunks = dataset->default_buffer;
 	if (!order)
 		order = malloc(dataset->directory.count * sizeof(*order));
 	if (!order)

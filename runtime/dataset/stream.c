@@ -196,7 +196,7 @@ static int begin(struct weir_dataset *dataset, const struct weir_dataset_sequenc
 			"weir_dataset_sequence: there is no order %u; the orders are enum weir_dataset_order",
 			options.order);
 	if (!options.buffer_chunks)
-		options.buffer_chunks = weir_dataset_default_buffer(dataset);
+		options.buffer_chunks = dataset->default_buffer;
 	error = check_open(dataset);
 	if (!error)
 		error = weir_dataset_drain(dataset);

@@ -92,6 +92,54 @@ static void test_batches_of_others(void **state)
 	must(weir_storage_close(storage));
 }
 
+static uint32_t
+	other_order[2]; /* of the other rank: bytes of its chunks, chunks of its buffer; 0: as this one's */
+
+/* Two ranks, of which the other one sends the same, but for its order. */
+static int gather_of_two(struct weir_dataset_communicator *communicator, const void *mine, size_t bytes,
+			 void **all, size_t *counts)
+{
+	unsigned char *both = malloc(2 * bytes + 1);
+
+	(void)communicator;
+	assert_non_null(both);
+	if (bytes) {
+		memcpy(both, mine, bytes);
+		memcpy(both + bytes, mine, bytes);
+	}
+	for (unsigned i = 0; i < 2 && bytes == sizeof(other_order); i++)
+		if (other_order[i])
+			memcpy(both + bytes + i * sizeof(*other_order), &other_order[i],
+			       sizeof(*other_order));
+	*all = both;
+	counts[0] = counts[1] = bytes;
+	return 0;
+}
+
+/* Ranks whose chunks are others would each have an order of its own; those whose caches are others have the
+ * same one, by the smallest. */
+static void test_ranks_that_are_not_alike(void **state)
+{
+	struct weir_dataset_communicator two = { .size = sizeof(two), .ranks = 2, .gather = gather_of_two };
+	struct weir_dataset *dataset;
+	char text[400];
+
+	(void)state;
+	fresh();
+	other_order[0] = 2 * CHUNK;
+	refused(mount((struct weir_dataset_mount_options){ .communicator = &two }, &dataset), -EINVAL,
+		"rank 1 has chunks of 131072 bytes, and rank 0 of 65536", "the same chunk_bytes");
+	other_order[0] = 0;
+	other_order[1] = 2;
+	must(mount((struct weir_dataset_mount_options){ .communicator = &two }, &dataset));
+	other_order[1] = 0;
+	must(weir_dataset_sequence(dataset, NULL));
+	must(weir_dataset_position(dataset, text, sizeof(text)));
+	assert_non_null(strstr(text, " buffer=2 "));
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 /* A structure without its size is refused, and no batch is taken for it: each sample still comes once. */
 static void test_batch_without_size(void **state)
 {
@@ -267,6 +315,7 @@ int main(void)
 		cmocka_unit_test(test_format_that_cannot_be_read),
 		cmocka_unit_test(test_batch_without_size),
 		cmocka_unit_test(test_descriptors_of_nothing),
+		cmocka_unit_test(test_ranks_that_are_not_alike),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
