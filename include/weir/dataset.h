@@ -205,7 +205,7 @@ WEIR_API int weir_dataset_unmount(struct weir_dataset *dataset);
  * @longest_bytes: of the longest one
  * @shortest_bytes: of the shortest one
  * @chunks: chunks they lie in
- * @labels: different labels; 0: there are none
+ * @labels: one more than the highest label; 0: there are none
  * @storages: storages
  * @chunk_bytes: as mounted
  * @row_bytes: bytes of a row of a batch
