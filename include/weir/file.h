@@ -9,7 +9,8 @@
  * the file system.
  *
  * Host only; the rules of <weir/weir.h> hold, but that several threads may read, write and wait with one
- * context at the same time; registering, and all else, is for one of them at a time.
+ * context at the same time (more than 64 take turns); registering, and all else, is for one of them at a
+ * time.
  */
 #ifndef WEIR_FILE_H
 #define WEIR_FILE_H

@@ -42,6 +42,7 @@ struct weir_files *weir_files_get(struct weir_context *context)
 	pthread_mutex_init(&files->mutex, NULL);
 	pthread_cond_init(&files->work, NULL);
 	pthread_cond_init(&files->ended, NULL);
+	pthread_cond_init(&files->caller, NULL);
 	file_module_begin(&files->module);
 	context->files = files;
 	return files;
@@ -95,15 +96,14 @@ static int add_caller(struct weir_files *files)
 	return error;
 }
 
-int weir_files_caller(struct weir_files *files, struct file_worker **out)
+int weir_files_caller(struct weir_files *files, bool waits, struct file_worker **out)
 {
 	int error = 0;
 
 	pthread_mutex_lock(&files->mutex);
-	if (!files->idle && files->caller_count == FILES_MOST_CALLERS)
-		error = weir_fail(EAGAIN, "%d threads read and write files with this context already",
-				  FILES_MOST_CALLERS);
-	else if (!files->idle)
+	while (waits && !files->idle && files->caller_count == FILES_MOST_CALLERS)
+		pthread_cond_wait(&files->caller, &files->mutex); /* each of them ends, whatever others do */
+	if (!files->idle && files->caller_count < FILES_MOST_CALLERS)
 		error = add_caller(files);
 	*out = files->idle;
 	if (*out)
@@ -121,6 +121,7 @@ void weir_files_caller_ends(struct file_worker *caller)
 	pthread_mutex_lock(&files->mutex);
 	caller->idle = files->idle;
 	files->idle = caller;
+	pthread_cond_signal(&files->caller);
 	pthread_mutex_unlock(&files->mutex);
 }
 
@@ -209,6 +210,7 @@ int weir_files_close(struct weir_context *context)
 	}
 	file_module_end(files);
 	free(files->kept);
+	pthread_cond_destroy(&files->caller);
 	pthread_cond_destroy(&files->ended);
 	pthread_cond_destroy(&files->work);
 	pthread_mutex_destroy(&files->mutex);

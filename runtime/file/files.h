@@ -189,6 +189,7 @@ struct file_worker {
  * @first: batches of which something is left to be given out
  * @deferred: batches that wait in a stream
  * @running: batches given to the threads that have not ended
+ * @caller: one of @callers is idle
  * @failure: of an enqueued batch, for weir_sync()
  * @workers: of threads
  * @callers: of those who wait meanwhile, several threads perhaps
@@ -200,6 +201,7 @@ struct weir_files {
 	pthread_mutex_t mutex;
 	pthread_cond_t work;
 	pthread_cond_t ended;
+	pthread_cond_t caller;
 	bool stop;
 	struct weir_file_batch *first;
 	size_t deferred;
@@ -244,9 +246,9 @@ int file_target_find(struct weir_files *files, int file, const char *what, struc
 /** weir_files_threads() - start those that @bytes are worth beside @least; 0, or a negative errno if there
  * are not @least */
 int weir_files_threads(struct weir_files *files, uint64_t bytes, unsigned least);
-/** weir_files_caller() - what a caller works with; 0, or a negative errno with a sentence, and @out is NULL
- */
-int weir_files_caller(struct weir_files *files, struct file_worker **out);
+/** weir_files_caller() - what a caller works with; 0, or a negative errno with a sentence, and @out is NULL.
+ * Where all are in use it @waits for one, or else has 0 and NULL */
+int weir_files_caller(struct weir_files *files, bool waits, struct file_worker **out);
 /** weir_files_caller_ends() - it does not any more; NULL is fine */
 void weir_files_caller_ends(struct file_worker *caller);
 

@@ -90,7 +90,7 @@ int weir_file_wait(struct weir_file_batch *batch)
 		return error;
 	take_submitted(batch);
 	if (ended(batch) < batch->count) {
-		(void)weir_files_caller(batch->files, &caller); /* without one the threads do it all */
+		(void)weir_files_caller(batch->files, false, &caller); /* without one the threads do it all */
 		help(caller, batch);
 	}
 	wait_for(batch); /* whoever ended it is done with it, too */
@@ -105,7 +105,7 @@ int weir_file_batch(struct weir_context *context, struct weir_file_io *io, size_
 
 	if (error || (error = prepare(context, io, count, 0, &batch)) != 0)
 		return error;
-	error = weir_files_caller(batch->files, &caller);
+	error = weir_files_caller(batch->files, true, &caller);
 	if (error) {
 		file_batch_drop(batch);
 		return error;

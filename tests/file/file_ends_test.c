@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <liburing.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -74,8 +75,30 @@ int open(const char *path, int flags, ...)
 	return pass_open(path, flags, mode);
 }
 
+/* Reads are held until @until of them are under way at the same time; 0: none is. */
+static struct {
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	unsigned until, under_way;
+} gate = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void pass_gate(void)
+{
+	pthread_mutex_lock(&gate.mutex);
+	if (++gate.under_way == gate.until)
+		usleep(100000); /* so that others come to where they are too many */
+	if (gate.under_way >= gate.until)
+		gate.until = 0;
+	pthread_cond_broadcast(&gate.changed);
+	while (gate.until)
+		pthread_cond_wait(&gate.changed, &gate.mutex);
+	gate.under_way--;
+	pthread_mutex_unlock(&gate.mutex);
+}
+
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
+	pass_gate();
 	if (limits.bad && offset >= limits.bad) {
 		errno = EIO;
 		return -1;
@@ -208,6 +231,34 @@ static void test_a_short_read_is_not_the_end(void **state)
 	close_files(&rig);
 }
 
+static void *read_one(void *of)
+{
+	struct rig *rig = of;
+
+	return (void *)(intptr_t)weir_file_read(rig->registration, rig->file, 100, 0, 0);
+}
+
+/* More threads read at the same time than there is staging for: the others wait for theirs. */
+static void test_many_threads(void **state)
+{
+	enum { AT_ONCE = 64, THREADS = AT_ONCE + 16 };
+	pthread_t threads[THREADS];
+	struct rig rig;
+	void *got;
+
+	(void)state;
+	open_rig(&rig, false);
+	gate.until = AT_ONCE;
+	for (unsigned i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, read_one, &rig), 0);
+	for (unsigned i = 0; i < THREADS; i++) {
+		assert_int_equal(pthread_join(threads[i], &got), 0);
+		assert_int_equal((intptr_t)got, 100);
+	}
+	must(weir_context_close(rig.context));
+	close_files(&rig);
+}
+
 /* Two enqueued requests fail: weir_sync() says the first one, and the next weir_sync() nothing. */
 static void test_the_first_failure_is_said(void **state)
 {
@@ -307,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_batches_without_a_waiter),
 		cmocka_unit_test(test_edges_are_as_durable),
 		cmocka_unit_test(test_registered_parts),
+		cmocka_unit_test(test_many_threads),
 	};
 
 	if (!test_begins())
