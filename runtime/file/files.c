@@ -245,21 +245,27 @@ static void add_plain(struct weir_file_stats *sum, const struct weir_files *file
 	sum->module_bytes += atomic_load_explicit(&files->plain_module, memory_order_relaxed);
 }
 
+/* Other threads may be reading meanwhile, and more of them come. */
+static void add_all(struct weir_file_stats *sum, struct weir_files *files)
+{
+	pthread_mutex_lock(&files->mutex);
+	for (unsigned i = 0; i < files->thread_count; i++)
+		add_stats(sum, files->workers[i]);
+	for (unsigned i = 0; i < files->caller_count; i++)
+		add_stats(sum, files->callers[i]);
+	sum->threads = files->thread_count + files->caller_count;
+	pthread_mutex_unlock(&files->mutex);
+	add_plain(sum, files);
+}
+
 int weir_file_stats(struct weir_context *context, struct weir_file_stats *stats)
 {
 	struct weir_file_stats sum = { .size = sizeof(sum) };
 	int error = weir_handle_check(context, WEIR_HANDLE_CONTEXT, "weir_file_stats");
-	const struct weir_files *files;
 
 	if (error || (error = weir_given(stats, "weir_file_stats", "stats")) != 0)
 		return error;
-	files = context->files;
-	for (unsigned i = 0; files && i < files->thread_count; i++)
-		add_stats(&sum, files->workers[i]);
-	for (unsigned i = 0; files && i < files->caller_count; i++)
-		add_stats(&sum, files->callers[i]);
-	if (files)
-		add_plain(&sum, files);
-	sum.threads = files ? files->thread_count + files->caller_count : 0;
+	if (context->files)
+		add_all(&sum, context->files);
 	return weir_result_give(stats, &sum, sizeof(sum), "weir_file_stats");
 }
