@@ -371,12 +371,12 @@ static void take_pieces(struct weir_file_batch *batch, struct file_area *area)
 	}
 }
 
-/* From the queue. Mutex held. */
-static bool take_queued(struct weir_files *files, struct file_area *area)
+/* From the queue, as long as something of @until is left there. Mutex held. */
+static bool take_queued(struct weir_files *files, const struct weir_file_batch *until, struct file_area *area)
 {
 	struct weir_file_batch *batch = files->first;
 
-	if (!batch)
+	if (!batch || (until && until->next_io == until->count))
 		return false;
 	take_pieces(batch, area);
 	if (batch->next_io == batch->count)
@@ -384,21 +384,21 @@ static bool take_queued(struct weir_files *files, struct file_area *area)
 	return true;
 }
 
-bool file_batch_take(struct weir_files *files, struct weir_file_batch *own, struct file_area *area)
+bool file_batch_take(struct weir_files *files, struct weir_file_batch *until, struct file_area *area)
 {
 	bool took;
 
 	area->count = area->used = 0;
 	area->move_count = 0;
 	area->error = 0;
-	if (own) {
-		took = own->next_io < own->count;
+	if (until && until->own) {
+		took = until->next_io < until->count;
 		if (took)
-			take_pieces(own, area);
+			take_pieces(until, area);
 		return took;
 	}
 	pthread_mutex_lock(&files->mutex);
-	took = take_queued(files, area);
+	took = take_queued(files, until, area);
 	pthread_mutex_unlock(&files->mutex);
 	return took;
 }

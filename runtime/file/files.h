@@ -260,9 +260,9 @@ void file_batch_defer(struct weir_file_batch *batch, int more);
 /** file_batch_begin() - give it to the threads; nothing keeps it from being done any more. What it writes is
  * tried before (module.h), unless it is enqueued */
 void file_batch_begin(struct weir_file_batch *batch);
-/** file_batch_take() - pieces of @own, or of any if NULL, for an area, which is empty; false if there is
- * nothing to do */
-bool file_batch_take(struct weir_files *files, struct weir_file_batch *own, struct file_area *area);
+/** file_batch_take() - pieces for an area, which is empty: of @until if it is its caller's own, else of any,
+ * until nothing of @until is left to be taken; NULL: nothing of any. False if there is nothing to do */
+bool file_batch_take(struct weir_files *files, struct weir_file_batch *until, struct file_area *area);
 /** file_batch_report() - an area's pieces have ended */
 void file_batch_report(struct weir_files *files, struct file_area *area);
 /** file_batch_drop() - undo file_batch_make() */
@@ -271,9 +271,9 @@ void file_batch_drop(struct weir_file_batch *batch);
 /** file_worker_make() - ring and staging */
 int file_worker_make(struct weir_files *files, struct file_worker **out);
 void file_worker_end(struct file_worker *worker);
-/** file_worker_help() - work, on @own alone if not NULL, until nothing is left to be taken, and all that was
- * has ended */
-void file_worker_help(struct file_worker *worker, struct weir_file_batch *own);
+/** file_worker_help() - work until file_batch_take() has nothing more for @until, and all that it had has
+ * ended */
+void file_worker_help(struct file_worker *worker, struct weir_file_batch *until);
 /** file_worker_main() - of a thread */
 void *file_worker_main(void *worker);
 

@@ -57,11 +57,11 @@ static void wait_for(struct weir_file_batch *batch)
 	pthread_mutex_unlock(&files->mutex);
 }
 
-/* The caller's part of the work: all, if there is little. */
+/* The caller's part of the work: all, if there is little. What others submit behind it is not its work. */
 static void help(struct file_worker *caller, struct weir_file_batch *batch)
 {
 	if (caller)
-		file_worker_help(caller, batch->own ? batch : NULL);
+		file_worker_help(caller, batch);
 	weir_files_caller_ends(caller);
 	if (!batch->own) /* else it has ended */
 		wait_for(batch);

@@ -33,21 +33,21 @@ static void begin(struct file_worker *worker, struct file_area *area)
 }
 
 /* The next area: end what it did last, and begin with it what there is to do. False: nothing. */
-static bool take_iteration(struct file_worker *worker, struct weir_file_batch *own)
+static bool take_iteration(struct file_worker *worker, struct weir_file_batch *until)
 {
 	struct file_area *area = &worker->areas[worker->iteration];
 
 	finish(worker, area);
-	if (!file_batch_take(worker->files, own, area))
+	if (!file_batch_take(worker->files, until, area))
 		return false;
 	worker->iteration = (worker->iteration + 1) % FILES_AREAS;
 	begin(worker, area);
 	return true;
 }
 
-void file_worker_help(struct file_worker *worker, struct weir_file_batch *own)
+void file_worker_help(struct file_worker *worker, struct weir_file_batch *until)
 {
-	while (take_iteration(worker, own))
+	while (take_iteration(worker, until))
 		;
 	for (unsigned i = 0; i < FILES_AREAS; i++)
 		finish(worker, &worker->areas[(worker->iteration + i) % FILES_AREAS]);

@@ -96,9 +96,59 @@ static void pass_gate(void)
 	pthread_mutex_unlock(&gate.mutex);
 }
 
+enum { FEED_BYTES = 100, FEED_MOST = 2000, FEED_PLACES = 600 };
+
+/* Each read of the thread @caller submits one more batch, which the other threads read only when it is over.
+ */
+static struct {
+	const struct rig *rig; /* NULL: none does */
+	pthread_t caller;
+	pthread_mutex_t mutex;
+	pthread_cond_t changed;
+	bool over;
+	unsigned count;
+	struct weir_file_io io[FEED_MOST];
+} feed = { .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
+
+static void submit_more(void)
+{
+	struct weir_file_io *io = &feed.io[feed.count];
+	struct weir_file_batch *batch;
+
+	if (feed.count == FEED_MOST)
+		return;
+	*io = (struct weir_file_io){ .registration = feed.rig->registration,
+				     .file = feed.rig->file,
+				     .at = feed.count % FEED_PLACES * FEED_BYTES,
+				     .bytes = FEED_BYTES };
+	pthread_mutex_lock(&feed.mutex);
+	feed.count++;
+	pthread_cond_broadcast(&feed.changed);
+	pthread_mutex_unlock(&feed.mutex);
+	must(weir_file_submit(feed.rig->context, io, 1, &batch));
+}
+
+/* Others begin behind the first read of @caller, and leave it what was submitted then. */
+static void let_caller_go_on(size_t bytes)
+{
+	pthread_mutex_lock(&feed.mutex);
+	while (!feed.over && (!feed.count || bytes == FEED_BYTES))
+		pthread_cond_wait(&feed.changed, &feed.mutex);
+	pthread_mutex_unlock(&feed.mutex);
+}
+
+static void pass_feed(size_t bytes)
+{
+	if (feed.rig && pthread_equal(pthread_self(), feed.caller))
+		submit_more();
+	else if (feed.rig)
+		let_caller_go_on(bytes);
+}
+
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
 	pass_gate();
+	pass_feed(bytes);
 	if (limits.bad && offset >= limits.bad) {
 		errno = EIO;
 		return -1;
@@ -259,6 +309,35 @@ static void test_many_threads(void **state)
 	close_files(&rig);
 }
 
+/* While a thread waits for its batch others submit more and more behind it: what it does itself ends with its
+ * own. */
+static void test_more_behind_it(void **state)
+{
+	enum { REQUESTS = 600, EACH = 64 }; /* so many are shared with the context's threads */
+	struct weir_file_io io[REQUESTS];
+	struct rig rig;
+	unsigned fed;
+
+	(void)state;
+	open_rig(&rig, false);
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		io[i] = read_of(&rig, rig.file, EACH);
+		io[i].at = io[i].offset = (uint64_t)i * EACH;
+	}
+	feed.rig = &rig;
+	feed.caller = pthread_self();
+	must(weir_file_batch(rig.context, io, REQUESTS));
+	pthread_mutex_lock(&feed.mutex);
+	feed.over = true;
+	fed = feed.count;
+	pthread_cond_broadcast(&feed.changed);
+	pthread_mutex_unlock(&feed.mutex);
+	assert_in_range(fed, 1, REQUESTS);
+	must(weir_context_close(rig.context));
+	feed.rig = NULL;
+	close_files(&rig);
+}
+
 /* Two enqueued requests fail: weir_sync() says the first one, and the next weir_sync() nothing. */
 static void test_the_first_failure_is_said(void **state)
 {
@@ -359,6 +438,7 @@ int main(void)
 		cmocka_unit_test(test_edges_are_as_durable),
 		cmocka_unit_test(test_registered_parts),
 		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_more_behind_it),
 	};
 
 	if (!test_begins())
