@@ -351,7 +351,8 @@ WEIR_API int weir_dataset_sequence(struct weir_dataset *dataset,
  * struct weir_dataset_batch - a mini-batch
  * @size: sizeof the structure
  * @count: rows in it; 0: the epoch is over
- * @row_bytes: bytes from one row to the next; behind a sample its row has zeros
+ * @row_bytes: bytes from one row to the next; behind a sample its row has zeros, which a program that writes
+ * to its rows leaves as they are: later batches have them from there
  * @rows: device address of the rows
  * @lengths: device address of u32[@count], the lengths of the samples
  * @labels: device address of u32[@count]; WEIR_DATASET_NO_LABEL where there is none

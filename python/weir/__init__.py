@@ -33,7 +33,7 @@ class Batch:
     """A mini-batch. The arrays are the library's memory: they hold until the next batch is asked for; copy what is to stay."""
 
     rows: numpy.ndarray
-    """uint8[count, row_bytes]; behind a sample its row has zeros"""
+    """uint8[count, row_bytes]; behind a sample its row has zeros, which later batches have from there: do not write to them"""
     lengths: numpy.ndarray
     labels: numpy.ndarray
     samples: numpy.ndarray
