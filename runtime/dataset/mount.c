@@ -216,11 +216,11 @@ static int load(struct weir_dataset *dataset, uint32_t index, struct weir_datase
 	return error;
 }
 
-/* What this rank sends of a storage that is its own to read. NULL: no memory. */
-static void *pack(struct weir_dataset *dataset, uint32_t index, size_t *bytes)
+/* What this rank sends of a storage that is its own to read; or what it met @before. NULL: no memory. */
+static void *pack(struct weir_dataset *dataset, uint32_t index, int before, size_t *bytes)
 {
-	struct weir_dataset_manifest manifest;
-	struct parcel parcel = { .error = load(dataset, index, &manifest) };
+	struct weir_dataset_manifest manifest = { .header = { 0 } };
+	struct parcel parcel = { .error = before ? before : load(dataset, index, &manifest) };
 	unsigned char *packed, *at;
 
 	*bytes = sizeof(parcel);
@@ -395,14 +395,15 @@ static int load_alone(struct weir_dataset *dataset, uint32_t index)
 	return error;
 }
 
-/* All ranks learn of one storage. A rank that failed before goes along, so that no other one waits for it. */
+/* All ranks learn of one storage. A rank that failed before goes along with that, so that no other one waits
+ * for it. */
 static int gather_storage(struct weir_dataset *dataset, uint32_t index, int before)
 {
 	struct weir_dataset_communicator *communicator = dataset->communicator;
 	uint32_t owner = index % communicator->ranks;
 	struct weir_dataset_parts parts;
 	size_t bytes = 0;
-	void *packed = owner == communicator->rank ? pack(dataset, index, &bytes) : NULL;
+	void *packed = owner == communicator->rank ? pack(dataset, index, before, &bytes) : NULL;
 	int error = weir_dataset_gather(communicator, packed, packed ? bytes : 0, owner, &parts);
 
 	free(packed);

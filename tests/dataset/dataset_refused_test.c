@@ -140,6 +140,28 @@ static void test_ranks_that_are_not_alike(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* Another rank has sent nothing of its storage, and then this one's next storage has no manifest: the first
+ * failure is all ranks', with its own sentence. */
+static void test_first_of_two_storages(void **state)
+{
+	struct weir_dataset_communicator two = { .size = sizeof(two), .ranks = 2, .gather = gather_of_two };
+	const char *const manifests[] = { manifest_path, NULL, NULL };
+	struct weir_storage *three[3];
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	three[0] = storage;
+	for (unsigned i = 1; i < 3; i++)
+		must(weir_storage_open(context, "virt:1M", NULL, &three[i]));
+	refused(weir_dataset_mount(context, three, 3,
+				   WEIR_OPTIONS(dataset_mount, .manifests = manifests, .communicator = &two),
+				   &dataset),
+		-EIO, "rank 1: dataset: no directory of storage 1 came from it", "");
+	for (unsigned i = 0; i < 3; i++)
+		must(weir_storage_close(three[i]));
+}
+
 /* A structure without its size is refused, and no batch is taken for it: each sample still comes once. */
 static void test_batch_without_size(void **state)
 {
@@ -316,6 +338,7 @@ int main(void)
 		cmocka_unit_test(test_batch_without_size),
 		cmocka_unit_test(test_descriptors_of_nothing),
 		cmocka_unit_test(test_ranks_that_are_not_alike),
+		cmocka_unit_test(test_first_of_two_storages),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
