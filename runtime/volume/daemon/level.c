@@ -186,8 +186,9 @@ static int put(struct volumed_level *level, u32 engine, const struct volume_bloc
 static u64 repair_version(const struct volumed_level *level, u64 highest)
 {
 	u32 epoch = (u32)(highest >> NVME_VOLUME_VERSION_EPOCH);
+	bool is_part = level->from || level->since; /* of what the others have */
 
-	if (!level->settled && (level->from || (level->live && epoch >= level->live)))
+	if (!level->settled && (is_part || (level->live && epoch >= level->live)))
 		return 0;
 	return epoch & 1 ? (u64)(epoch + 1) << NVME_VOLUME_VERSION_EPOCH : highest + 1;
 }
