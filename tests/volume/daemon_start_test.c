@@ -111,6 +111,27 @@ static void test_a_start_that_failed_leaves_nothing(void **state)
 		assert_int_equal(array.engines[i].volumes[1].permission_count, 1);
 }
 
+/* An engine was away when rights were taken away, and the daemon that did it is no more: neither that engine
+ * nor a later daemon gives them again. */
+static void test_rights_that_ended_do_not_come_back(void **state)
+{
+	(void)state;
+	begin_written(3);
+	array.engines[2].dead = true;
+	settle();
+	do_call("volume_chmod", json_pack("{s:s, s:s, s:s}", "name", "v", "hostnqn", OTHER, "rights", ""), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		volumed_destroy(d);
+		start_daemon(3, 0, true);
+		stand_in_restart(&array.engines[2], false);
+		settle();
+		assert_true(volumed_engine_in(&d->engines[2]));
+		assert_int_equal(array.engines[2].volumes[1].permission_count, 1);
+		assert_int_equal(open_volume(&reader, OTHER, false), -EACCES);
+	}
+	check_all(&writer);
+}
+
 static u32 late_epoch; /* of a daemon that stands still */
 static int late_status[STAND_IN_ENGINES];
 
@@ -406,6 +427,7 @@ int main(void)
 		CASE(test_the_newest_of_each_engine_counts),
 		CASE(test_a_fence_at_one_engine_counts),
 		CASE(test_a_start_that_failed_leaves_nothing),
+		CASE(test_rights_that_ended_do_not_come_back),
 		CASE(test_a_new_array_begins_with_all),
 		CASE(test_numbers_are_used_again),
 		CASE(test_an_older_daemon_is_shut_out),

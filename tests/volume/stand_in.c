@@ -75,6 +75,11 @@ static int chmod_volume(struct stand_in *engine, const struct nvme_volume_permis
 		return NVME_STATUS_VOLUME_UNKNOWN;
 	while (i < volume->permission_count && volume->permissions[i].client != permission->client)
 		i++;
+	if (!permission->rights) {
+		if (i < volume->permission_count)
+			volume->permissions[i] = volume->permissions[--volume->permission_count];
+		return 0;
+	}
 	volume->permissions[i] = *permission;
 	volume->permission_count += i == volume->permission_count;
 	return 0;

@@ -117,11 +117,43 @@ static int delete_strangers(struct volumed *d, struct volumed_engine *engine)
 	return status == NVME_STATUS_VOLUME_UNKNOWN ? 0 : status;
 }
 
+static bool is_known(const struct volumed_volume *volume, u16 client)
+{
+	for (size_t i = 0; i < volume->count; i++)
+		if (volume->permissions[i].client == client)
+			return true;
+	return false;
+}
+
+/* Rights that it has of a time before it was away, and that were taken away meanwhile. A daemon that has
+ * started since does not know of them; those behind one that goes take its place. */
+static int delete_rights(struct volumed_engine *engine, const struct volumed_volume *volume)
+{
+	struct nvme_volume_permission there;
+	u32 index = 0;
+	int status;
+
+	while (!(status = volume_engine_get_permission(engine->link, volume->info.vid, index, &there))) {
+		if (is_known(volume, there.client) || !there.rights) {
+			index++;
+			continue;
+		}
+		there.vid = volume->info.vid;
+		there.rights = 0;
+		status = volume_engine_chmod(engine->link, &there);
+		if (status)
+			return status;
+	}
+	return status == NVME_STATUS_VOLUME_UNKNOWN ? 0 : status;
+}
+
 static int bring_volume(struct volumed_engine *engine, const struct volumed_volume *volume)
 {
 	const struct nvme_volume *info = &volume->info;
 	int status = volume_engine_add(engine->link, info);
 
+	if (!status)
+		status = delete_rights(engine, volume);
 	for (size_t i = 0; i < volume->count && !status; i++)
 		status = volume_engine_chmod(engine->link, &volume->permissions[i]);
 	if (!status)
