@@ -361,18 +361,50 @@ static void forget_volumes(struct volumed *d)
 		volumed_volume_erase(d, &d->volumes[0]);
 }
 
-/* The map is one that is rebuilt: what an engine has no room for it says that it does not have. What engines
- * lack that have been compared others lack, too. */
-static int compare_all(struct volumed *d)
+static bool is_any_silent(const struct volumed *d)
 {
-	int error = volumed_equalize_all(d);
+	for (unsigned i = 0; i < d->engine_count; i++)
+		if (volumed_engine_in(&d->engines[i]) && !d->engines[i].answers)
+			return true;
+	return false;
+}
+
+/* What engines in doubt have may be older than what a silent one has: until that one answers, and they are
+ * compared with it (engines.c), they keep the epoch of before the next map, and refuse clients. The next map
+ * may count later. */
+static void keep_doubtful_off(struct volumed *d)
+{
+	bool any = false;
 
 	for (unsigned i = 0; i < d->engine_count; i++) {
 		struct volumed_engine *engine = &d->engines[i];
 
-		engine->accepted = !error && engine->current && volumed_engine_in(engine);
+		if (!engine->current || !volumed_engine_in(engine) || !engine->status.doubtful)
+			continue;
+		engine->current = false;
+		any = true;
 	}
-	return error && error != -ENOSPC ? -EAGAIN : 0;
+	if (any)
+		(void)volumed_map_push(d);
+}
+
+/* The map is one that is rebuilt: what an engine has no room for it says that it does not have. What engines
+ * lack that have been compared with all others nobody has. */
+static int compare_all(struct volumed *d)
+{
+	int error = volumed_equalize_all(d);
+	bool silent = is_any_silent(d);
+
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+
+		engine->accepted = !error && !silent && engine->current && volumed_engine_in(engine);
+	}
+	if (error && error != -ENOSPC)
+		return -EAGAIN;
+	if (silent)
+		keep_doubtful_off(d);
+	return 0;
 }
 
 int volumed_gather(struct volumed *d)
