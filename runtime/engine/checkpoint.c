@@ -108,6 +108,16 @@ static bool nearly_full(const struct writer *writer)
 	return writer->filled > ENGINE_BUFFER_BYTES / ENGINE_BLOCK_BYTES / 2;
 }
 
+/* Under the lock, which others may have meanwhile. */
+static void give_way(struct writer *writer)
+{
+	if (!nearly_full(writer))
+		return;
+	engine_unlock(writer->engine);
+	writer_flush(writer);
+	engine_lock(writer->engine);
+}
+
 /* Between two pages permissions come and go, and so does the volume. */
 static void add_volume(struct writer *writer, u32 vid)
 {
@@ -120,12 +130,8 @@ static void add_volume(struct writer *writer, u32 vid)
 	while (volume && (permission = engine_permission_from(volume, client))) {
 		client = permission->client + 1u;
 		add(writer, ENGINE_RECORD_PERMISSION, 0, permission, sizeof(*permission));
-		if (nearly_full(writer)) {
-			engine_unlock(engine);
-			writer_flush(writer);
-			engine_lock(engine);
-			volume = engine->volumes[vid];
-		}
+		give_way(writer);
+		volume = engine->volumes[vid];
 	}
 }
 
@@ -151,9 +157,11 @@ static void add_volumes(struct writer *writer)
 	for (u32 i = 0; i < 2; i++)
 		add(writer, ENGINE_RECORD_MAP, i, (const u8 *)&engine->map + i * sizeof(engine->map) / 2,
 		    sizeof(engine->map) / 2);
-	for (u32 vid = 1; vid <= engine->status.last_vid; vid++)
+	for (u32 vid = 1; vid <= engine->status.last_vid; vid++) {
 		if (engine->volumes[vid])
 			add_volume(writer, vid);
+		give_way(writer); /* for volumes without permissions, too */
+	}
 	engine_unlock(engine);
 }
 
@@ -166,11 +174,7 @@ static void add_erases(struct writer *writer)
 		u64 words[2] = { engine->erases[i].sequence, engine->erases[i].erases };
 
 		add(writer, ENGINE_RECORD_ERASE, i, words, sizeof(words));
-		if (nearly_full(writer)) {
-			engine_unlock(engine);
-			writer_flush(writer);
-			engine_lock(engine);
-		}
+		give_way(writer);
 	}
 	engine_unlock(engine);
 	writer_flush(writer);

@@ -7,7 +7,14 @@
 
 #include "engine_direct.h"
 
-enum { BYTES = 2 << 20, BLOCKS = 40, MOST_ENTRIES = 1000, MOST_CALLS = 1000 };
+enum {
+	BYTES = 2 << 20,
+	BLOCKS = 40,
+	MOST_ENTRIES = 1000,
+	MOST_CALLS = 1000,
+	VOLUMES = 12000, /* on more pages than are written at once */
+	VOLUMES_GIB = 4, /* whose checkpoint has room for them */
+};
 
 #define FINAL(status) ((status) | NVME_STATUS_DNR)
 #define INVALID       FINAL(NVME_STATUS_INVALID_FIELD)
@@ -220,6 +227,59 @@ static void test_as_many_permissions_as_there_is_room_for(void **state)
 	lossy_destroy(&lossy);
 }
 
+static const struct weir_medium_ops *sparse_ops;
+static u64 most_bytes; /* of a write */
+
+static bool submit_measured(struct weir_medium *medium, struct weir_io *io)
+{
+	if (io->kind == WEIR_IO_WRITE && io->bytes > most_bytes)
+		most_bytes = io->bytes;
+	return sparse_ops->submit(medium, io);
+}
+
+static void never_closed(struct weir_medium *medium)
+{
+	(void)medium;
+}
+
+static struct weir_engine *open_many(struct weir_medium *medium, bool format)
+{
+	const struct weir_engine_options options = { .behind = medium, .threads = 1, .format = format };
+	struct weir_engine *engine;
+
+	assert_int_equal(weir_engine_open(&options, &engine), 0);
+	return engine;
+}
+
+/* Volumes that nobody may use are as many pages of a checkpoint as others. */
+static void test_many_volumes_without_permissions(void **state)
+{
+	struct nvme_volume volume = good();
+	struct weir_medium_ops ops;
+	struct weir_medium *medium;
+	struct weir_engine *engine;
+
+	(void)state;
+	assert_int_equal(weir_medium_sparse_open((u64)VOLUMES_GIB << 30, BLOCK, &medium), 0);
+	ops = *(sparse_ops = medium->ops);
+	ops.submit = submit_measured;
+	ops.close = never_closed;
+	medium->ops = &ops;
+	engine = open_many(medium, true);
+	engine_lock(engine);
+	for (volume.vid = 1; volume.vid <= VOLUMES; volume.vid++)
+		assert_int_equal(engine_volume_set(engine, &volume), 0);
+	engine_unlock(engine);
+	most_bytes = 0;
+	assert_int_equal(engine_checkpoint(engine), 0);
+	assert_in_range(most_bytes, 1, ENGINE_BUFFER_BYTES);
+	direct_close(engine);
+	engine = open_many(medium, false);
+	assert_int_equal(direct_status(engine).volumes, VOLUMES);
+	direct_close(engine);
+	sparse_ops->close(medium);
+}
+
 /* Permissions that there is no memory for take no room of others. */
 static void test_permissions_without_memory(void **state)
 {
@@ -400,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_maps_that_are_none),
 		cmocka_unit_test(test_volumes_that_are_not_there),
 		cmocka_unit_test(test_as_many_permissions_as_there_is_room_for),
+		cmocka_unit_test(test_many_volumes_without_permissions),
 		cmocka_unit_test(test_permissions_without_memory),
 		cmocka_unit_test(test_lists_of_a_few_blocks),
 		cmocka_unit_test(test_a_change_that_is_not_kept_is_refused),
