@@ -438,7 +438,8 @@ void engine_volumes_release(struct weir_engine *engine);
 
 /* admit.c */
 
-/** engine_still() - whether a change that was admitted under @epochs still may happen; under the lock */
+/** engine_still() - whether a request that was admitted under @epochs still may be carried out; under the
+ * lock */
 u32 engine_still(const struct weir_engine *engine, u32 vid, u64 epochs);
 
 /* request.c: what the medium is asked; the submitting thread */

@@ -228,13 +228,16 @@ static void unpin(struct engine_request *request)
 	pthread_cond_broadcast(&engine->changed);
 }
 
-/* Where each block is; an erase block with readers is not erased. */
+/* Where each block is; an erase block with readers is not erased. A read that had to wait may come by a map
+ * that is no more: what that one placed here may have been dropped, and is no zeros. */
 static u32 find(struct engine_request *request)
 {
 	struct weir_engine *engine = request->engine;
 	u32 vid = request_vid(request->given), vba = request_vba(request->given),
-	    status = NVME_STATUS_SUCCESS;
+	    status = engine_still(engine, vid, request->given->epochs | ~(u32)0);
 
+	if (status)
+		return status;
 	for (u32 i = 0; i < request->blocks; i++) {
 		u32 index = engine_find(engine, vid, vba + i);
 

@@ -84,6 +84,7 @@ static void submit_read(u32 vid, u32 blocks)
 					.bytes = (u64)blocks * BLOCK,
 					.iov = &reading->iov,
 					.iov_count = 1,
+					.epochs = direct_epochs(),
 					.done = reading_done };
 	assert_true(medium->ops->submit(medium, &reading->io));
 }

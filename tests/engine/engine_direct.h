@@ -297,6 +297,12 @@ static inline u64 direct_version(u64 version)
 	return counts ? (u64)direct_lease << NVME_VOLUME_VERSION_EPOCH | version : version;
 }
 
+/* Of a request of @kind: a read goes by the map that the engine has. */
+static inline u64 direct_epochs_of(struct weir_engine *engine, enum weir_io_kind kind)
+{
+	return kind == WEIR_IO_READ ? (u64)direct_status(engine).map_epoch << 32 : direct_epochs();
+}
+
 /** struct direct - a request */
 struct direct {
 	struct weir_io io;
@@ -319,7 +325,7 @@ static inline u32 direct_io(struct weir_engine *engine, enum weir_io_kind kind, 
 					 .bytes = (u64)blocks * BLOCK,
 					 .iov_count = data ? 1 : 0,
 					 .version = direct_version(version),
-					 .epochs = direct_epochs(),
+					 .epochs = direct_epochs_of(engine, kind),
 					 .done = direct_done },
 				 .iov = { data, (size_t)blocks * BLOCK } };
 
@@ -346,7 +352,7 @@ static inline void direct_hold(struct weir_engine *engine, struct lossy *lossy, 
 					   .iov = &direct->iov,
 					   .iov_count = 1,
 					   .version = direct_version(version),
-					   .epochs = direct_epochs(),
+					   .epochs = direct_epochs_of(engine, kind),
 					   .done = direct_done },
 				   .iov = { data, BLOCK } };
 	while (!taken) {

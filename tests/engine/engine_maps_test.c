@@ -202,6 +202,48 @@ static void test_a_fence_is_as_good_as_a_map(void **state)
 	lossy_destroy(&lossy);
 }
 
+static u32 read_by(struct weir_engine *engine, u32 epoch, u64 vba)
+{
+	struct weir_medium *medium = weir_engine_medium(engine);
+	unsigned char data[BLOCK];
+	struct direct direct = { .io = { .kind = WEIR_IO_READ,
+					 .offset_bytes = weir_engine_offset(VID, (u32)vba),
+					 .bytes = BLOCK,
+					 .iov = &direct.iov,
+					 .iov_count = 1,
+					 .epochs = (u64)epoch << 32,
+					 .done = direct_done },
+				 .iov = { data, BLOCK } };
+
+	assert_true(medium->ops->submit(medium, &direct.io));
+	while (!direct.ended)
+		medium->ops->poll(medium, 0);
+	return direct.io.status;
+}
+
+/* A read that was admitted, and waits behind a write that there is no room for yet, begins when another map
+ * has come, or its volume is gone: blocks that were dropped are no zeros. */
+static void test_a_read_begins_under_another_map(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = open_copied(&lossy, 0);
+	for (u64 i = 0; i < COPIES; i++)
+		assert_int_equal(read_by(engine, MAP, i << 4), 0);
+	assert_int_equal(give(engine, MAP + 1, 8, 0), 0);
+	assert_in_range(direct_status(engine).used, 1, COPIES);
+	for (u64 i = 0; i < COPIES; i++)
+		assert_int_equal(read_by(engine, MAP, i << 4),
+				 NVME_STATUS_VOLUME_STALE_MAP | NVME_STATUS_DNR);
+	assert_int_equal(read_by(engine, MAP + 1, 0), 0);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_DELETE, 0, 0, NULL), 0);
+	assert_int_equal(read_by(engine, MAP + 1, 0), NVME_STATUS_VOLUME_UNKNOWN | NVME_STATUS_DNR);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -210,6 +252,7 @@ int main(void)
 		cmocka_unit_test(test_given_up_after_a_failure),
 		cmocka_unit_test(test_kept_after_a_second_failure),
 		cmocka_unit_test(test_kept_while_it_is_out),
+		cmocka_unit_test(test_a_read_begins_under_another_map),
 		cmocka_unit_test(test_an_older_daemon_changes_no_volume),
 		cmocka_unit_test(test_a_fence_is_as_good_as_a_map),
 	};

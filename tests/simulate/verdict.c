@@ -154,6 +154,7 @@ static u32 read_block(struct engine_node *node, u16 vid, u32 vba, u8 *data)
 				     .offset_bytes = weir_engine_offset(vid, vba),
 				     .bytes = NVME_VOLUME_BLOCK_BYTES,
 				     .iov_count = 1,
+				     .epochs = (u64)node->engine->map.epoch << 32,
 				     .done = peek_done },
 			     .iov = { data, NVME_VOLUME_BLOCK_BYTES } };
 
