@@ -37,16 +37,20 @@ static bool is_of_lease(const struct weir_io *io, u32 blocks)
 				   (io->version + blocks - 1) >> NVME_VOLUME_VERSION_EPOCH == lease);
 }
 
-/* Which blocks are new: @wanted, and @request's fresh of them are in the table for the first time. */
+/* Which blocks are new: @wanted, and @request's fresh of them are in the table for the first time. A client
+ * takes an old version for one that it has written since: one of another lease is not that. */
 static u32 sort_out(struct engine_request *request, u32 *wanted)
 {
 	struct weir_engine *engine = request->engine;
 	const struct weir_io *io = request->given;
 	u32 vid = request_vid(io), vba = request_vba(io);
+	u32 status = engine->failed ? (u32)NVME_STATUS_WRITE_FAULT : engine_still(engine, vid, io->epochs);
 
 	*wanted = 0;
 	if (!is_of_lease(io, request->blocks))
 		return NVME_STATUS_INVALID_FIELD | NVME_STATUS_DNR;
+	if (status)
+		return status;
 	for (u32 i = 0; i < request->blocks; i++) {
 		u32 at = engine_find(engine, vid, vba + i);
 		enum version version = compare(engine, at, io->version + i);
@@ -58,7 +62,7 @@ static u32 sort_out(struct engine_request *request, u32 *wanted)
 		request->fresh +=
 			version == VERSION_NEW && (at == ENGINE_NONE || engine_is_tombstone(engine, at));
 	}
-	return engine->failed ? NVME_STATUS_WRITE_FAULT : engine_still(engine, vid, io->epochs);
+	return NVME_STATUS_SUCCESS;
 }
 
 /* Header @index, which was taken, is of block @i of @request from now on, if that still may be. */

@@ -39,6 +39,26 @@ static void test_a_lease_ends_under_a_write(void **state)
 	assert_int_equal(write_under_change(LEASE + 2, CLIENT), STALE_LEASE);
 }
 
+/* A write that waited for its turn while its lease ended is refused for that, although the next writer's
+ * block is newer: from "old" its client concludes that it is done. */
+static void test_a_write_begins_under_another_lease(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_LEASE, LEASE + 2, CLIENT, NULL), 0);
+	direct_lease = LEASE + 2;
+	assert_int_equal(direct_write(engine, 1, 1, false), 0);
+	direct_lease = LEASE;
+	assert_int_equal(direct_write(engine, 1, 2, false), STALE_LEASE);
+	assert_int_equal(direct_trim(engine, 1, 2, false), STALE_LEASE);
+	assert_true(direct_holds(engine, 1, 1));
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 static u32 end_held(struct weir_engine *engine, struct lossy *lossy, const struct direct *direct)
 {
 	struct weir_medium *medium = weir_engine_medium(engine);
@@ -191,6 +211,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_lease_ends_under_a_write),
+		cmocka_unit_test(test_a_write_begins_under_another_lease),
 		cmocka_unit_test(test_a_newer_write_ends_under_a_write),
 		cmocka_unit_test(test_a_map_ends_under_a_write),
 		cmocka_unit_test(test_blocks_are_listed_under_a_write),
