@@ -418,18 +418,60 @@ static void test_engines_in_doubt_are_compared_once(void **state)
 	check_all(&writer);
 }
 
+static u32 block_of_first_two(void)
+{
+	u32 vba = 0;
+
+	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
+		vba++;
+	return vba;
+}
+
+static void die_at_its_map(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	engines->engines[engine].dead |= opcode == NVME_ADMIN_VOLUME_MAP && engine != 0;
+}
+
+/* A map without an engine in doubt reached that one alone when its daemon ended; the next daemon does not
+ * hear of it, and begins with the map of before. */
+static void test_doubt_ends_with_a_map_that_counts(void **state)
+{
+	struct stand_in_block before;
+	u32 vba;
+
+	(void)state;
+	begin_written(3);
+	vba = block_of_first_two();
+	before = *stand_in_block(&array.engines[0], writer.vid, vba);
+	assert_int_equal(write_block(&writer, vba, 77), 0);
+	volumed_destroy(d);
+	array.engines[0].volumes[1].blocks[vba] = before;
+	stand_in_restart(&array.engines[0], false);
+	array.engines[0].doubtful = true;
+	array.on_command = die_at_its_map;
+	start_daemon(3, 0, false);
+	array.on_command = NULL;
+	volumed_destroy(d);
+	array.engines[0].dead = true;
+	array.engines[1].dead = array.engines[2].dead = false;
+	start_daemon(3, 0, true);
+	array.engines[0].dead = false;
+	settle();
+	assert_int_equal(d->counts.taken_out, 1);
+	check_all(&writer);
+}
+
 /* An engine in doubt has lost the newest version of a block, which a silent one has alone: it is not read
  * before that one was heard of. */
 static void test_an_engine_in_doubt_is_not_read_beside_a_silent_one(void **state)
 {
 	struct stand_in_block before;
-	u32 vba = 0;
+	u32 vba;
 	u64 word;
 
 	(void)state;
 	begin_written(3);
-	while (engine_at(writer.vid, vba, 0) != 0 || engine_at(writer.vid, vba, 1) != 1)
-		vba++;
+	vba = block_of_first_two();
 	before = *stand_in_block(&array.engines[0], writer.vid, vba);
 	assert_int_equal(write_block(&writer, vba, 77), 0);
 	volumed_destroy(d);
@@ -471,6 +513,7 @@ int main(void)
 		CASE(test_volumes_that_are_refused),
 		CASE(test_permissions_that_are_refused),
 		CASE(test_engines_in_doubt_are_compared_once),
+		CASE(test_doubt_ends_with_a_map_that_counts),
 		CASE(test_an_engine_in_doubt_is_not_read_beside_a_silent_one),
 	};
 

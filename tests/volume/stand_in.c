@@ -57,8 +57,10 @@ static int set_map(struct stand_in *engine, const struct nvme_volume_map *map)
 		drop_misplaced(engine); /* copies for a map that has not come */
 	engine->map = *map;
 	engine->has_map = true;
-	if (map->engines[map->self].state != NVME_VOLUME_ENGINE_IN)
+	if (map->engines[map->self].state != NVME_VOLUME_ENGINE_IN) {
 		engine->write_faults = 0;
+		engine->doubtful = false;
+	}
 	if (weir_placement_build(map, engine->table) != 0)
 		return NVME_STATUS_INVALID_FIELD;
 	if (!map->rebuilding && !again)

@@ -334,7 +334,18 @@ static int fence_all(struct volumed *d)
 	return 0;
 }
 
-/* All get the same volumes, then the map. */
+static void bring_all(struct volumed *d, bool in)
+{
+	for (unsigned i = 0; i < d->engine_count; i++) {
+		struct volumed_engine *engine = &d->engines[i];
+
+		if (engine->answers && volumed_engine_in(engine) == in)
+			(void)volumed_engine_bring(d, engine);
+	}
+}
+
+/* All get the same volumes, then the map. By a map in which it is out an engine is in doubt no more: it gets
+ * one that the next daemon cannot overlook. */
 static int give_all(struct volumed *d, const struct nvme_volume_map *map)
 {
 	int error;
@@ -345,14 +356,13 @@ static int give_all(struct volumed *d, const struct nvme_volume_map *map)
 	error = volumed_map_table(d, -1, 0, d->table);
 	if (error)
 		return error;
-	for (unsigned i = 0; i < d->engine_count; i++) {
-		struct volumed_engine *engine = &d->engines[i];
-
-		engine->voter = volumed_engine_in(engine);
-		if (engine->answers)
-			(void)volumed_engine_bring(d, engine);
-	}
-	return volumed_map_count(d);
+	for (unsigned i = 0; i < d->engine_count; i++)
+		d->engines[i].voter = volumed_engine_in(&d->engines[i]);
+	bring_all(d, true);
+	error = volumed_map_count(d);
+	if (!error)
+		bring_all(d, false);
+	return error;
 }
 
 static void forget_volumes(struct volumed *d)
