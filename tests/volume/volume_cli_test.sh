@@ -89,6 +89,7 @@ cmp -n $((1048576 + 5000)) "$work/odd" "$work/out" && cmp -n 3192 /dev/zero <(ta
 report $? 'byte for byte, and zeros to the end of its last block'
 head -c $((2097152 + 1)) /dev/urandom >"$work/long"
 says 'a file that is too long' 1 'longer than the volume' "${v[@]}" put a "$work/long"
+says 'a folder, which is no file' 1 'cannot be read' "${v[@]}" put a "$work"
 "${v[@]}" get a "$work/out2" && cmp "$work/out" "$work/out2"
 report $? 'and the volume is as it was'
 if [ -n "$losing" ]; then
