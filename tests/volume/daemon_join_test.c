@@ -22,9 +22,8 @@ static void begin_join(void)
 	array.engines[1].dead = true;
 	settle();
 	stand_in_restart(&array.engines[1], false);
-	for (unsigned i = 0; i < MOST_STEPS && (d->copy.task != VOLUMED_JOIN || d->copy.next < 2 ||
-						d->copy.open);
-	     i++) {
+	for (unsigned i = 0;
+	     i < MOST_STEPS && (d->copy.task != VOLUMED_JOIN || d->copy.next < 2 || d->copy.open); i++) {
 		clock_ms++;
 		(void)volumed_step(d);
 	}
