@@ -10,10 +10,12 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <liburing.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -145,10 +147,72 @@ static void pass_feed(size_t bytes)
 		let_caller_go_on(bytes);
 }
 
+enum { READING, PASSED, ENDING, ENDED };
+
+/* @waiter is held behind one of its unlocks, and the thread that reads until then: so that the batch ends
+ * just when @waiter is about to see whether it has. */
+static struct {
+	atomic_bool armed;
+	pthread_t waiter;
+	unsigned unlocks; /* of @waiter, before it is held */
+	atomic_int step;
+	struct weir_file_io io;
+} ending;
+
+static bool is_other(void)
+{
+	return ending.armed && !pthread_equal(pthread_self(), ending.waiter);
+}
+
+static bool has_ended(void)
+{
+	return __atomic_load_n(&ending.io.result, __ATOMIC_ACQUIRE) == FEED_BYTES;
+}
+
+/* Or 10 s. */
+static void await_step(int step)
+{
+	for (unsigned i = 0; ending.step < step && i < 10000; i++)
+		usleep(1000);
+}
+
+int pthread_mutex_unlock(pthread_mutex_t *mutex)
+{
+	static int (*next)(pthread_mutex_t *);
+	int result;
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "pthread_mutex_unlock");
+	result = next(mutex);
+	if (!ending.armed || is_other() || ending.unlocks-- != 0)
+		return result;
+	ending.step = PASSED;
+	await_step(ENDING);
+	return result;
+}
+
+/* Of the thread that has read: time enough for @waiter to go on, if it does. */
+int pthread_cond_broadcast(pthread_cond_t *changed)
+{
+	static int (*next)(pthread_cond_t *);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "pthread_cond_broadcast");
+	if (is_other() && ending.step == PASSED && has_ended()) {
+		ending.step = ENDING;
+		for (unsigned i = 0; ending.armed && i < 500; i++)
+			usleep(1000);
+		ending.step = ENDED;
+	}
+	return next(changed);
+}
+
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
 	pass_gate();
 	pass_feed(bytes);
+	if (is_other())
+		await_step(PASSED);
 	if (limits.bad && offset >= limits.bad) {
 		errno = EIO;
 		return -1;
@@ -338,6 +402,33 @@ static void test_more_behind_it(void **state)
 	close_files(&rig);
 }
 
+/* Whoever waits for a batch has it back when the thread that ended it is done with it, not before. */
+static void test_a_batch_that_ends_just_then(void **state)
+{
+	struct weir_file_batch *batch;
+	struct rig rig;
+	int step;
+
+	(void)state;
+	open_rig(&rig, false);
+	ending.waiter = pthread_self();
+	for (unsigned unlocks = 0; unlocks < 3; unlocks++) {
+		ending.unlocks = UINT_MAX;
+		ending.step = READING;
+		ending.armed = true;
+		ending.io = read_of(&rig, rig.file, FEED_BYTES);
+		must(weir_file_submit(rig.context, &ending.io, 1, &batch));
+		ending.unlocks = unlocks;
+		must(weir_file_wait(batch));
+		step = ending.step;
+		ending.armed = false;
+		assert_int_equal(step, ENDED);
+		assert_true(has_ended());
+	}
+	must(weir_context_close(rig.context));
+	close_files(&rig);
+}
+
 /* Two enqueued requests fail: weir_sync() says the first one, and the next weir_sync() nothing. */
 static void test_the_first_failure_is_said(void **state)
 {
@@ -439,6 +530,7 @@ int main(void)
 		cmocka_unit_test(test_registered_parts),
 		cmocka_unit_test(test_many_threads),
 		cmocka_unit_test(test_more_behind_it),
+		cmocka_unit_test(test_a_batch_that_ends_just_then),
 	};
 
 	if (!test_begins())
