@@ -13,8 +13,8 @@ Kinds: cut=BYTES (of the answer, then the connection is closed), silent (no answ
 stranger (a response to no command), type, hlen, plen, pdo, flags, datal, datao, range (that field of C2HData or the response is wrong),
 hdgst, ddgst (a digest is wrong), flip (a bit of the data is, and the digest that of the right data), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
 reset (RST), r2t-twice, r2t-range, r2t-more (the second one asks for more than is left), garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
-Keep Alive included), shuffle (answers in pairs, the later one first). flush=CODE strikes Flush alone, untaken (success, and no data
-was asked for) a write or Dataset Management.
+Keep Alive included), shuffle (answers in pairs, the later one first). flush=CODE strikes Flush alone, untaken[=BYTES] (success, and no
+data, or no more than that was asked for) a write or Dataset Management.
 A transfer beyond --mdts is refused. With --icdoff data of an I/O command does not begin where the command ends: it prints "inside" if it does.
 With --events it has those of namespaces, and prints what a host asks for.
 Of Keep Alive: --late-ms is how long its answer takes. With --crdt it has a retry delay, and prints what a host says that it knows.
@@ -305,7 +305,9 @@ class Connection:
                 return self.response(cid, 0x400F)
             spoiled = self.spoil(cid, data)
             return self.answer_read(cid, data) if spoiled is None else spoiled
-        if opcode in (1, 9) and kind == 0x5A and peer.fault("untaken"):
+        untaken = peer.fault("untaken") if opcode in (1, 9) and kind == 0x5A else None
+        if untaken:
+            self.take_data(cid, int(untaken.value or 0))
             return self.response(cid)
         if opcode in (1, 5):
             data = inside if kind == 0x01 else self.take_data(cid, length)
