@@ -297,6 +297,27 @@ static void test_what_nobody_else_has_was_never_written(void **state)
 	check_all(&writer);
 }
 
+/* A start that found an engine in doubt has all of a volume compared. It is not less if a writer dies first.
+ */
+static void test_a_writer_dies_before_all_is_compared(void **state)
+{
+	struct client next;
+
+	(void)state;
+	begin_written(2);
+	do_call("lease_release",
+		json_pack("{s:s, s:i, s:i}", "name", "v", "client", (int)writer.number, "epoch",
+			  (int)writer.lease),
+		0);
+	assert_int_equal(open_volume(&writer, HOST, true), 0);
+	d->volumes[0].unclean = true; /* as that start leaves it */
+	d->volumes[0].from = 0;
+	array.engines[1].volumes[1].blocks[3] = (struct stand_in_block){ .version = 0 };
+	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
+	assert_int_equal(open_volume(&next, OTHER, true), 0);
+	check_all(&writer);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -316,6 +337,7 @@ int main(void)
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_what_nobody_else_has_was_never_written, set_up,
 						tear_down),
+		cmocka_unit_test_setup_teardown(test_a_writer_dies_before_all_is_compared, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests_name("daemon_repair", tests, NULL, NULL);

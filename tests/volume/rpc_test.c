@@ -17,6 +17,7 @@
 
 #include <cmocka.h>
 
+#include "../rig/leaks.h"
 #include "backend/error.h"
 #include "volume/rpc.h"
 
@@ -190,12 +191,42 @@ static void meets_at(const char *address, const char *connect_to)
 	close(listener);
 }
 
+/* At a port that nobody has; its address. */
+static int listen_somewhere(char address[64])
+{
+	static unsigned port;
+	int listener = -1;
+
+	port = port ? port : 20000 + (unsigned)getpid() % 20000;
+	for (unsigned i = 0; i < 100 && listener < 0; i++) {
+		snprintf(address, 64, "127.0.0.1:%u", ++port);
+		listener = weir_rpc_listen(address);
+	}
+	assert_true(listener >= 0);
+	return listener;
+}
+
+/* Whoever tries again and again has no more of them open for it. */
+static void closes_what_has_no_key(void **state)
+{
+	const struct weir_rpc_identity identity = { "nqn.2014-08.org.nvmexpress:uuid:1", "/nowhere/key" };
+	struct weir_rpc *client = NULL;
+	char address[64];
+	int listener = listen_somewhere(address);
+	unsigned before = test_files();
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(weir_rpc_open(address, &identity, WAIT_MS, &client), -ENOENT);
+	assert_null(client);
+	assert_int_equal(test_files(), before);
+	close(listener);
+}
+
 static void connects_by_path_and_by_port(void **state)
 {
 	char path[] = "/tmp/weir-rpc-XXXXXX", address[64], list[512];
 	struct weir_rpc *client;
-	unsigned port = 20000 + (unsigned)getpid() % 20000;
-	int listener = -1;
 
 	(void)state;
 	assert_non_null(mkdtemp(path));
@@ -206,12 +237,7 @@ static void connects_by_path_and_by_port(void **state)
 	rmdir(path);
 	assert_int_equal(weir_rpc_open(address, NULL, WAIT_MS, &client), -ENOENT);
 	assert_says("is not reached");
-	for (unsigned i = 0; i < 100 && listener < 0; i++) {
-		snprintf(address, sizeof(address), "127.0.0.1:%u", ++port);
-		listener = weir_rpc_listen(address);
-	}
-	assert_true(listener >= 0);
-	close(listener);
+	close(listen_somewhere(address));
 	meets_at(address, address);
 	snprintf(list, sizeof(list), "/nowhere,127.0.0.1:1,%s,/nowhere", address);
 	meets_at(address, list);
@@ -273,6 +299,7 @@ int main(void)
 		cmocka_unit_test(refuses_a_line_without_end),
 		cmocka_unit_test(connects_by_path_and_by_port),
 		cmocka_unit_test(takes_nobody_elses_path),
+		cmocka_unit_test(closes_what_has_no_key),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
