@@ -96,6 +96,28 @@ static void test_a_spare_that_was_in_has_nothing(void **state)
 	check_all(&writer);
 }
 
+/* Two of four engines end when they are given a map. */
+static void die_at_a_map(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	engines->engines[engine].dead |= opcode == NVME_ADMIN_VOLUME_MAP && (engine == 1 || engine == 2);
+}
+
+/* A map reaches one engine of the four that were in, and two spares: it does not count. */
+static void test_spares_have_no_voice(void **state)
+{
+	(void)state;
+	start_daemon(4, 2, true);
+	make_volume();
+	array.engines[3].dead = true;
+	array.on_command = die_at_a_map;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	array.on_command = NULL;
+	assert_int_equal(d->counts.taken_out, 1);
+	assert_true(d->engines[4].current && d->engines[5].current);
+	assert_false(d->counted);
+}
+
 /* It is as far as the engine that has failed: of each group one that has the blocks stays. */
 static void test_a_spare_comes_in_at_once(void **state)
 {
@@ -212,6 +234,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_a_spare_that_was_in_has_nothing),
+		CASE(test_spares_have_no_voice),
 		CASE(test_a_spare_comes_in_at_once),
 		CASE(test_a_spare_in_the_domain_that_is_left),
 		CASE(test_a_spare_beside_single_replicas),

@@ -93,7 +93,8 @@ WEIR_FN struct weir_reservation weir_set_replace(WEIR_GLOBAL struct weir_lines *
 			   (choice.mark ? WEIR_LINE_USED : 0) | WEIR_LINE_BUSY;
 	/*
 	 * line.L3: pairs with line.L2 of readers: the word turns before any byte of the line does, because
-	 * the command that brings them is released later (sq.S1). Acquire: after the reads of whoever let go.
+	 * the command that brings them is released later (sq.S1); a lane that brings them itself
+	 * (WEIR_PATH_PULL) has a fence before. Acquire: after the reads of whoever let go.
 	 */
 	if (weir_cas_u64_acquire_dev(&set->word[choice.way], old, reservation.word) != old) {
 		weir_tier_unreserve(lines, down);

@@ -99,6 +99,7 @@ WEIR_FN void weir_cq_pull(WEIR_GLOBAL struct weir_queue *queue, u64 lanes, u32 m
 		source = weir_cq_source(queue, position, index);
 	}
 	weir_wave_sync(lanes); /* what each lane acquired at doorbell.C1 and cq.R2 is every lane's */
+	weir_fence_to_lanes(); /* line.L3: as a controller's data, after the claim */
 	weir_wave_copy(lanes, buffer, source, bytes);
 	weir_wave_sync(lanes); /* every lane's part before an issuer is told (event.E0, line.L0) and sq.S2 */
 }
