@@ -432,26 +432,6 @@ static void test_a_silent_engine_is_given_up(void **state)
 	}
 }
 
-/* A start that found an engine in doubt has all of a volume compared. It is not less if a writer dies first. */
-static void test_a_writer_dies_before_all_is_compared(void **state)
-{
-	struct client next;
-
-	(void)state;
-	begin_written(2);
-	do_call("lease_release",
-		json_pack("{s:s, s:i, s:i}", "name", "v", "client", (int)writer.number, "epoch",
-			  (int)writer.lease),
-		0);
-	assert_int_equal(open_volume(&writer, HOST, true), 0);
-	d->volumes[0].unclean = true; /* as that start leaves it */
-	d->volumes[0].from = 0;
-	array.engines[1].volumes[1].blocks[3] = (struct stand_in_block){ .version = 0 };
-	do_call("lease_end", json_pack("{s:s}", "name", "v"), 0);
-	assert_int_equal(open_volume(&next, OTHER, true), 0);
-	check_all(&writer);
-}
-
 /* After a loss of power one engine has a write that all others have lost. */
 static void test_what_all_others_have_lost_is_compared(void **state)
 {
@@ -606,7 +586,6 @@ int main(void)
 		CASE(test_a_start_with_an_engine_in_doubt_and_a_silent_one),
 		CASE(test_no_silent_engine_goes_beside_one_in_doubt),
 		CASE(test_a_silent_engine_is_given_up),
-		CASE(test_a_writer_dies_before_all_is_compared),
 		CASE(test_what_all_others_have_lost_is_compared),
 		CASE(test_a_writer_dies_while_an_engine_joins),
 		CASE(test_a_writer_dies_in_a_later_pass),

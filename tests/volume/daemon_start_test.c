@@ -480,9 +480,9 @@ static void test_an_engine_in_doubt_is_not_read_beside_a_silent_one(void **state
 	array.engines[0].doubtful = array.engines[1].dead = true;
 	start_daemon(3, 0, true);
 	for (unsigned i = 0; i < 2; i++) {
-		assert_int_equal(stand_in_read(&array.engines[0], writer.number, d->epoch, writer.vid, vba,
-					       &word),
-				 NVME_STATUS_VOLUME_STALE_MAP);
+		assert_int_equal(
+			stand_in_read(&array.engines[0], writer.number, d->epoch, writer.vid, vba, &word),
+			NVME_STATUS_VOLUME_STALE_MAP);
 		clock_ms += VOLUMED_HEARTBEAT_MS;
 		(void)volumed_step(d);
 	}
