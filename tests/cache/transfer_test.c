@@ -235,7 +235,8 @@ static void test_refusals(void **state)
 	assert_int_equal(launch(rig, "test_transfer_refused", 1, 2), 1);
 	must(weir_context_close(rig->context));
 	open_rig(rig, 1, 64, 8, "status:code=0x281:op=read:lba=0:dnr=1");
-	assert_int_equal(launch(rig, "test_transfer_failed", 16, 1), 16);
+	for (uint32_t requests = 1; requests <= 3; requests++)
+		assert_int_equal(launch(rig, "test_transfer_failed", 16, requests), 16 * requests);
 	(void)weir_context_close(rig->context);
 	free(rig);
 }

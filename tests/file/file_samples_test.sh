@@ -74,7 +74,7 @@ for path in $paths; do
   refuse "a block of zeros by $path" 1 'WRONG DATA: [0-9]+ words' kvcache "$dir/holed" --trace "$dir/holes" --batch 4 --runs 1 --path $path --no-plain
 done
 
-printf '1 2\n3 x4\n' >"$dir/letters"; printf '1\n2 9-3\n' >"$dir/falls"; printf '512\n' >"$dir/beyond"; printf '# nothing\n' >"$dir/none"
+printf '1 2\n3 x4\n' >"$dir/letters"; printf '1\n2 9-3\n' >"$dir/falls"; printf '512\n' >"$dir/beyond"; printf '# nothing\n' >"$dir/none"; printf '510-512\n' >"$dir/reaches"
 printf '99999999999999999999\n' >"$dir/long"; head -c 1000000 /dev/zero >"$dir/zeros"; : >"$dir/empty"
 refuse "no file" 2 'give one file' kvcache
 refuse "a missing file" 1 'cannot open .*nothing.*No such file' kvcache "$dir/nothing"
@@ -89,6 +89,7 @@ refuse "letters in a trace" 1 'letters, line 2: "x4" is neither' kvcache "$dir/k
 refuse "a range that falls" 1 'falls, line 2: "9-3" is neither' kvcache "$dir/kv" --trace "$dir/falls"
 refuse "a number that is none" 1 'long, line 1: "9' kvcache "$dir/kv" --trace "$dir/long"
 refuse "a block beyond the end" 1 'no block 512: the file has 512' kvcache "$dir/kv" --trace "$dir/beyond"
+refuse "a range that ends beyond the end" 1 'reaches, line 1: there is no block 512: the file has 512' kvcache "$dir/kv" --trace "$dir/reaches"
 refuse "a trace of nothing" 1 'names no block' kvcache "$dir/kv" --trace "$dir/none"
 refuse "a missing trace" 1 'cannot read the trace .*absent' kvcache "$dir/kv" --trace "$dir/absent"
 refuse "a trace that cannot be read" 1 'cannot read the trace .*: Is a directory' kvcache "$dir/kv" --trace "$dir"

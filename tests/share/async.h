@@ -72,6 +72,15 @@ struct test_copy_args {
 	weir_addr statuses;
 };
 
+/** struct test_copy_out_args - lane 0 kills a storage by a read, and then copies to it; @statuses: u32[3]: of
+ * the read, of the copy's start, of its event, 0: it is pending */
+struct test_copy_out_args {
+	struct weir_writer writer;
+	weir_addr buffer;
+	weir_addr event;
+	weir_addr statuses;
+};
+
 /** struct test_help_args - lanes wait for storages by turns, each for one block that @queue queue pairs from
  * their wave's have; all of them count as waiting to the end */
 struct test_help_args {

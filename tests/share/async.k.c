@@ -148,6 +148,21 @@ WEIR_KERNEL(test_copy, struct test_copy_args)
 	statuses[1] = weir_async_wait(&args->array, event, 0);
 }
 
+WEIR_KERNEL(test_copy_out, struct test_copy_out_args)
+{
+	WEIR_GLOBAL u32 *statuses = weir_at(args->statuses, u32, 0);
+	WEIR_GLOBAL struct weir_event *event = weir_at(args->event, struct weir_event, 0);
+	u64 word;
+
+	if (weir_thread() != 0)
+		return;
+	(void)weir_async_read(&args->writer.array, 0, args->buffer, event);
+	statuses[0] = weir_async_wait(&args->writer.array, event, 0);
+	statuses[1] = weir_async_write(&args->writer, 1, args->buffer, event);
+	word = weir_event_test(event);
+	statuses[2] = word ? weir_event_status(word) : 0;
+}
+
 /*
  * Lanes of a wave wait for different storages, and the wave helps each of them, whoever comes first, and by
  * and by each of its queue pairs, to which others may have submitted who are gone.

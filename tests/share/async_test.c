@@ -329,6 +329,32 @@ static void test_bad_copies_are_refused_by_their_block(void **state)
 		}
 }
 
+/* A copy that the cache cannot take is over, and its event says so. */
+static void test_copies_to_a_dead_storage(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct test_copy_out_args args = { .statuses = 0 };
+		struct weir_array array;
+		uint32_t statuses[3];
+		struct rig rig;
+
+		open_rig(&rig, test_width(w), 4, 1, "virt:64K?block=512&fault=fatal:op=read");
+		open_array(&rig, 4, 4096, 65536, &array);
+		must(weir_writer_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+				      &args.writer));
+		args.buffer = alloc(&rig, 4096);
+		args.event = alloc(&rig, 8);
+		args.statuses = alloc(&rig, sizeof(statuses));
+		must(weir_launch(rig.context, "test_copy_out", 1, 5, &args, sizeof(args)));
+		assert_int_equal(weir_sync(rig.context), -EIO);
+		must(weir_copy_from_device(rig.context, statuses, args.statuses, sizeof(statuses)));
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(statuses[i], WEIR_E_DEVICE_DEAD);
+		close_rig(&rig);
+	}
+}
+
 /* The lanes of a wave wait for two storages, and none of them stops counting as one that waits: all queue
  * pairs of both are helped. */
 static void test_every_storage_is_helped(void **state)
@@ -360,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_a_cache_that_goes_before_its_commands),
 		cmocka_unit_test(test_copies_from_storage_and_cache),
 		cmocka_unit_test(test_bad_copies_are_refused_by_their_block),
+		cmocka_unit_test(test_copies_to_a_dead_storage),
 		cmocka_unit_test(test_every_storage_is_helped),
 	};
 
