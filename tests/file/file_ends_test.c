@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -100,7 +101,7 @@ static void pass_gate(void)
 
 enum { FEED_BYTES = 100, FEED_MOST = 2000, FEED_PLACES = 600 };
 
-/* Each read of the thread @caller submits one more batch, which the other threads read only when it is over.
+/* Each read of the thread @caller submits one more batch, for which the other threads take their time.
  */
 static struct {
 	const struct rig *rig; /* NULL: none does */
@@ -130,12 +131,22 @@ static void submit_more(void)
 	must(weir_file_submit(feed.rig->context, io, 1, &batch));
 }
 
-/* Others begin behind the first read of @caller, and leave it what was submitted then. */
+/* Others begin behind the first read of @caller. What was submitted then they leave it for 0.1 s each: they
+ * may have read other parts of its batch, which they report behind that. */
 static void let_caller_go_on(size_t bytes)
 {
+	struct timespec until;
+	int error = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += 100000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
 	pthread_mutex_lock(&feed.mutex);
-	while (!feed.over && (!feed.count || bytes == FEED_BYTES))
+	while (!feed.over && !feed.count)
 		pthread_cond_wait(&feed.changed, &feed.mutex);
+	while (!feed.over && bytes == FEED_BYTES && !error)
+		error = pthread_cond_timedwait(&feed.changed, &feed.mutex, &until);
 	pthread_mutex_unlock(&feed.mutex);
 }
 
