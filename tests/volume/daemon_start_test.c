@@ -427,6 +427,24 @@ static u32 block_of_first_two(void)
 	return vba;
 }
 
+/* The daemon has ended, and engine 0, which is in doubt, has lost the newest version of the block returned.
+ */
+static u32 lose_newest(void)
+{
+	struct stand_in_block before;
+	u32 vba;
+
+	begin_written(3);
+	vba = block_of_first_two();
+	before = *stand_in_block(&array.engines[0], writer.vid, vba);
+	assert_int_equal(write_block(&writer, vba, 77), 0);
+	volumed_destroy(d);
+	array.engines[0].volumes[1].blocks[vba] = before;
+	stand_in_restart(&array.engines[0], false);
+	array.engines[0].doubtful = true;
+	return vba;
+}
+
 static void die_at_its_map(struct stand_in_array *engines, u32 opcode, unsigned engine)
 {
 	engines->engines[engine].dead |= opcode == NVME_ADMIN_VOLUME_MAP && engine != 0;
@@ -436,18 +454,8 @@ static void die_at_its_map(struct stand_in_array *engines, u32 opcode, unsigned 
  * hear of it, and begins with the map of before. */
 static void test_doubt_ends_with_a_map_that_counts(void **state)
 {
-	struct stand_in_block before;
-	u32 vba;
-
 	(void)state;
-	begin_written(3);
-	vba = block_of_first_two();
-	before = *stand_in_block(&array.engines[0], writer.vid, vba);
-	assert_int_equal(write_block(&writer, vba, 77), 0);
-	volumed_destroy(d);
-	array.engines[0].volumes[1].blocks[vba] = before;
-	stand_in_restart(&array.engines[0], false);
-	array.engines[0].doubtful = true;
+	(void)lose_newest();
 	array.on_command = die_at_its_map;
 	start_daemon(3, 0, false);
 	array.on_command = NULL;
@@ -465,19 +473,12 @@ static void test_doubt_ends_with_a_map_that_counts(void **state)
  * before that one was heard of. */
 static void test_an_engine_in_doubt_is_not_read_beside_a_silent_one(void **state)
 {
-	struct stand_in_block before;
-	u32 vba;
 	u64 word;
+	u32 vba;
 
 	(void)state;
-	begin_written(3);
-	vba = block_of_first_two();
-	before = *stand_in_block(&array.engines[0], writer.vid, vba);
-	assert_int_equal(write_block(&writer, vba, 77), 0);
-	volumed_destroy(d);
-	array.engines[0].volumes[1].blocks[vba] = before;
-	stand_in_restart(&array.engines[0], false);
-	array.engines[0].doubtful = array.engines[1].dead = true;
+	vba = lose_newest();
+	array.engines[1].dead = true;
 	start_daemon(3, 0, true);
 	for (unsigned i = 0; i < 2; i++) {
 		assert_int_equal(
