@@ -158,7 +158,7 @@ static void pass_feed(size_t bytes)
 		let_caller_go_on(bytes);
 }
 
-enum { READING, PASSED, ENDING, ENDED };
+enum { SUBMITTED, READING, PASSED, ENDING, ENDED };
 
 /* @waiter is held behind one of its unlocks, and the thread that reads until then: so that the batch ends
  * just when @waiter is about to see whether it has. */
@@ -180,10 +180,10 @@ static bool has_ended(void)
 	return __atomic_load_n(&ending.io.result, __ATOMIC_ACQUIRE) == FEED_BYTES;
 }
 
-/* Or 10 s. */
+/* Or a minute. */
 static void await_step(int step)
 {
-	for (unsigned i = 0; ending.step < step && i < 10000; i++)
+	for (unsigned i = 0; ending.step < step && i < 60000; i++)
 		usleep(1000);
 }
 
@@ -222,8 +222,10 @@ ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
 	pass_gate();
 	pass_feed(bytes);
-	if (is_other())
+	if (is_other()) {
+		ending.step = READING;
 		await_step(PASSED);
+	}
 	if (limits.bad && offset >= limits.bad) {
 		errno = EIO;
 		return -1;
@@ -425,10 +427,11 @@ static void test_a_batch_that_ends_just_then(void **state)
 	ending.waiter = pthread_self();
 	for (unsigned unlocks = 0; unlocks < 3; unlocks++) {
 		ending.unlocks = UINT_MAX;
-		ending.step = READING;
+		ending.step = SUBMITTED;
 		ending.armed = true;
 		ending.io = read_of(&rig, rig.file, FEED_BYTES);
 		must(weir_file_submit(rig.context, &ending.io, 1, &batch));
+		await_step(READING); /* else the waiter may read it itself */
 		ending.unlocks = unlocks;
 		must(weir_file_wait(batch));
 		step = ending.step;
