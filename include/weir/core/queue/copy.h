@@ -162,8 +162,10 @@ WEIR_FN u32 weir_move_unit(weir_addr to, weir_addr from)
 /* [begin, end) of one job in accesses of @unit bytes, which divides all but the addresses' common rest. */
 WEIR_FN void weir_move_part(u32 unit, weir_addr to, weir_addr from, u32 begin, u32 end, u32 rank, u32 width)
 {
-	/* 64 bits: the last step of a job of almost 2^32 bytes goes past that */
-	for (u64 at = begin + (u64)rank * unit; at < end; at += width * unit) {
+	u32 skip = rank * unit, step = width * unit, at = begin + skip;
+
+	/* by what is left: the last step of a job of almost 2^32 bytes may go past that */
+	for (u32 left = end - begin > skip ? end - begin - skip : 0; left; at += step) {
 		if (unit == 16)
 			weir_data_store_u128(to + at, weir_data_load_u128(from + at));
 		else if (unit == 8)
@@ -172,6 +174,7 @@ WEIR_FN void weir_move_part(u32 unit, weir_addr to, weir_addr from, u32 begin, u
 			weir_data_store_u32(to + at, weir_data_load_u32(from + at));
 		else
 			weir_data_store_u8(to + at, weir_data_load_u8(from + at));
+		left = left > step ? left - step : 0;
 	}
 }
 
