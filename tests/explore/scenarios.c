@@ -151,8 +151,7 @@ static void some_policy(void)
 	rig.lines->policy = 1 + (u32)random_below(WEIR_POLICY_USER - 1);
 }
 
-/* The array ends in the middle of its last line, and of no storage. (Spans of 16 bytes: memory keeps no past
- * of single bytes.) */
+/* The array ends in the middle of its last line (spans of 16 bytes: memory keeps no past of single bytes). */
 static void odd_end(void)
 {
 	rig.array->count -= SCENARIO_BLOCK_WORDS / 2 + 4;
@@ -295,6 +294,7 @@ const struct scenario scenarios[] = {
 	  .faults = rude,
 	  .written = true },
 	{ .name = "hold-again", .kernel = "hold_again", .requests = 4, .shares = true, .written = true },
+	{ .name = "hold-add", .kernel = "hold_add", .requests = 4, .shares = true, .written = true },
 	{ .name = "hold-read", .kernel = "hold_read", .requests = 4, .shares = true },
 	{ .name = "hold-retried",
 	  .kernel = "hold_again",

@@ -429,6 +429,29 @@ WEIR_KERNEL(partner_put, struct scenario_args)
 	check_blocks(args, 0, PARTNER_BLOCKS, 0, weir_threads());
 }
 
+/* The third word becomes the largest of what lanes give, the fourth one more each time that a lane finds it
+ * as it was. */
+WEIR_FN void change_others(struct scenario_args *args, u64 value)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	WEIR_GLOBAL weir_shared_u64 *stepped = weir_at(args->marks, weir_shared_u64, 1);
+	u64 old = weir_writer_max_u64(writer, 3, 0);
+
+	(void)weir_writer_max_u64(writer, 2, scenario_word(0, 0, 2) + value);
+	if (weir_writer_cas_u64(writer, 3, old, old + 1) == old)
+		(void)weir_add_u64_relaxed_dev(stepped, 1); /* relaxed: a sum */
+}
+
+WEIR_FN void check_others(struct scenario_args *args)
+{
+	WEIR_GLOBAL weir_shared_u64 *stepped = weir_at(args->marks, weir_shared_u64, 1);
+
+	explore_expect("the largest of all", weir_data_load_u64(buffer_of(args, 0) + 16),
+		       scenario_word(0, 0, 2) + weir_threads() * args->requests);
+	explore_expect("what was stepped up", weir_data_load_u64(buffer_of(args, 0) + 24),
+		       scenario_word(0, 0, 3) + weir_load_u64_relaxed_dev(stepped));
+}
+
 /* All lanes add to the same few words, and exchange what another one has: what comes out, and what stays, is
  * what went in. */
 WEIR_KERNEL(add, struct scenario_args)
@@ -443,6 +466,7 @@ WEIR_KERNEL(add, struct scenario_args)
 		(void)weir_writer_add_u64(writer, (r + args->salt) % PUT_BLOCKS * SCENARIO_BLOCK_WORDS, 1);
 		/* relaxed: a sum */
 		(void)weir_add_u64_relaxed_dev(balance, value - weir_writer_exchange_u64(writer, 1, value));
+		change_others(args, value);
 		explore_progress();
 	}
 	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
@@ -456,9 +480,11 @@ WEIR_KERNEL(add, struct scenario_args)
 		explore_expect("status of a raw read",
 			       weir_read(disk, lba, 1, buffer_of(args, 0), event_of(args, 0), 0), WEIR_OK);
 		explore_expect("sum on storage", weir_data_load_u64(buffer_of(args, 0)), sum);
-		if (lba == 0)
+		if (lba == 0) {
 			explore_expect("what stays of exchanges", weir_data_load_u64(buffer_of(args, 0) + 8),
 				       scenario_word(0, 0, 1) + weir_load_u64_relaxed_dev(balance));
+			check_others(args);
+		}
 		explore_progress();
 	}
 }

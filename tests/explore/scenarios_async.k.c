@@ -263,6 +263,53 @@ WEIR_KERNEL(hold, struct scenario_args)
 	check_storage(args, blocks, (u32)weir_threads() + 1);
 }
 
+enum { ADDED = SCENARIO_BLOCK_WORDS - 2 }; /* the word of a block that is counted up */
+
+/* The last lane to come sees that each block's word is as much more as was counted. */
+WEIR_FN void check_added(struct scenario_args *args)
+{
+	WEIR_GLOBAL weir_shared_u64 *added = weir_at(args->marks, weir_shared_u64, SCENARIO_BLOCKS / 2);
+
+	if (weir_add_u32_acq_rel_dev(&args->finished, 1) + 1 != weir_threads())
+		return;
+	flush_all(args);
+	for (u64 lba = 0; lba < SHARE_BLOCKS; lba++) {
+		explore_expect("status of a raw read",
+			       weir_read(weir_at(args->disk, struct weir_disk, 0), lba, 1, buffer_of(args, 0),
+					 event_of(args, 0), 0),
+			       WEIR_OK);
+		explore_expect("what was added", weir_data_load_u64(buffer_of(args, 0) + ADDED * 8),
+			       scenario_word(lba, 0, ADDED) + weir_load_u64_relaxed_dev(added + lba));
+		explore_progress();
+	}
+}
+
+/* The lanes of some waves add one to words of blocks that other waves hold and let go, each lane to another
+ * block: it does so once, however often the lanes beside it have to try. */
+WEIR_KERNEL(hold_add, struct scenario_args)
+{
+	WEIR_GLOBAL struct weir_writer *writer = weir_at(args->writer, struct weir_writer, 0);
+	WEIR_GLOBAL weir_shared_u64 *added = weir_at(args->marks, weir_shared_u64, SCENARIO_BLOCKS / 2);
+
+	for (u32 r = 0; r < args->requests; r++) {
+		u64 lba = (weir_thread() + r + args->salt) % SHARE_BLOCKS;
+		struct weir_shared shared;
+
+		if ((args->salt / 8 + weir_wave()) % 2 == 0) {
+			(void)weir_writer_add_u64(writer, lba * SCENARIO_BLOCK_WORDS + ADDED, 1);
+			(void)weir_add_u64_relaxed_dev(added + lba, 1); /* relaxed: a sum */
+		} else {
+			shared = weir_share_acquire(&writer->array, lba, buffer_of(args, r),
+						    event_of(args, r));
+			check_shared(args, shared);
+			explore_expect("status of a release", weir_share_release(&writer->array, shared),
+				       WEIR_OK);
+		}
+		explore_progress();
+	}
+	check_added(args);
+}
+
 /* The last lane to come looks at the first words of the first blocks, wherever they are. */
 WEIR_FN void check_elements(struct scenario_args *args, u32 blocks)
 {
