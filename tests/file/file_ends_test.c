@@ -424,6 +424,8 @@ static void test_a_batch_that_ends_just_then(void **state)
 
 	(void)state;
 	open_rig(&rig, false);
+	ending.io = read_of(&rig, rig.file, FEED_BYTES);
+	must(weir_file_batch(rig.context, &ending.io, 1)); /* what the waiter needs is made before */
 	ending.waiter = pthread_self();
 	for (unsigned unlocks = 0; unlocks < 3; unlocks++) {
 		ending.unlocks = UINT_MAX;
