@@ -62,7 +62,8 @@ void target_connection_end(struct connection *connection)
 
 bool target_connection_collect(struct connection *connection)
 {
-	if (connection->state != CONNECTION_DEAD || connection->queue.inflight)
+	/* One that ended while it was flushed may be in its server's list again. */
+	if (connection->state != CONNECTION_DEAD || connection->queue.inflight || connection->in_unsent)
 		return false;
 	connection->server->dead--;
 	target_controller_drop(connection);

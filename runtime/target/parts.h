@@ -446,7 +446,7 @@ void target_connection_refuse(struct connection *connection, const struct weir_t
 void target_connection_close(struct connection *connection);
 /** target_connection_check() - end it if it is overdue, or the target stops */
 void target_connection_check(struct connection *connection);
-/** target_connection_collect() - free it if it is dead and nothing of it is in the core; true then */
+/** target_connection_collect() - free it if it is dead and nobody has anything of it any more; true then */
 bool target_connection_collect(struct connection *connection);
 
 /* receive.c: PDUs from the host */

@@ -115,6 +115,7 @@ static void free_all(struct connection *connection)
 	for (; connection; connection = next) {
 		next = connection->next;
 		connection->queue.inflight = 0; /* the storages are closed */
+		connection->in_unsent = false;
 		target_connection_collect(connection);
 	}
 }

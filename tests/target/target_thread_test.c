@@ -334,6 +334,38 @@ static void what_waits_to_be_read_is_no_silence(void **state)
 	weir_target_destroy(stepped);
 }
 
+static bool has_connection(const struct target_server *server, const struct connection *connection)
+{
+	const struct connection *at = server->connections;
+
+	while (at && at != connection)
+		at = at->next;
+	return at;
+}
+
+/* One that asks to disconnect, and is gone before it can be answered: what still has something to send is
+ * there. */
+static void a_host_is_gone_before_its_last_answer(void **state)
+{
+	struct weir_target *stepped = host_target(1, NULL);
+	const struct target_server *server = &stepped->servers[0];
+	const struct nvme_sqe leave = { .cdw0 = NVME_OPCODE_FABRICS, .nsid = NVME_FCTYPE_DISCONNECT };
+
+	(void)state;
+	host_stepped = stepped;
+	host_queue(&queues[0], stepped, host_admin(&admins[0], stepped, 0), 1, 0, 0);
+	host_capsule(&queues[0], &leave, NULL, 0);
+	close(queues[0].socket);
+	for (unsigned i = 0; i < STEPS && server->connections->next; i++) {
+		(void)weir_target_step(stepped, 0);
+		assert_true(!server->unsent || has_connection(server, server->unsent));
+	}
+	assert_null(server->connections->next);
+	host_stepped = NULL;
+	close(admins[0].socket);
+	weir_target_destroy(stepped);
+}
+
 /* A host has its whole Keep Alive time before it counts as silent, and not for ever. */
 static void silence_takes_the_whole_time(void **state)
 {
@@ -371,3 +403,4 @@ int main(void)
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
+		cmocka_unit_test(a_host_is_gone_before_its_last_answer),
