@@ -37,15 +37,18 @@ struct connection *target_connection_new(struct target_server *server, const str
 void target_connection_heard(struct connection *connection)
 {
 	struct target_controller *controller = connection->controller;
+	unsigned long long now = connection->server->now_ms, heard;
 
+	if (!controller)
+		return;
 	/*
 	 * Relaxed: a time, and nothing goes with it. Compared first, so that queues do not fight for the
-	 * line.
+	 * line. A thread whose iteration takes long has an older clock than who heard the host meanwhile.
 	 */
-	if (controller &&
-	    atomic_load_explicit(&controller->alive_ms, memory_order_relaxed) != connection->server->now_ms)
-		atomic_store_explicit(&controller->alive_ms, connection->server->now_ms,
-				      memory_order_relaxed);
+	heard = atomic_load_explicit(&controller->alive_ms, memory_order_relaxed);
+	if (heard < now)
+		(void)atomic_compare_exchange_strong_explicit(&controller->alive_ms, &heard, now,
+							      memory_order_relaxed, memory_order_relaxed);
 }
 
 void target_connection_end(struct connection *connection)

@@ -384,6 +384,23 @@ static void silence_takes_the_whole_time(void **state)
 	}
 }
 
+/* A thread whose clock is behind, since its iteration takes long, makes no host silent that another heard. */
+static void an_older_clock_makes_nobody_silent(void **state)
+{
+	enum { HEARD_MS = 5000 };
+	struct target_controller controller = { .kato_ms = 0 };
+	struct target_server server = { .now_ms = HEARD_MS - 1 };
+	struct connection connection = { .server = &server, .controller = &controller };
+
+	(void)state;
+	atomic_init(&controller.alive_ms, HEARD_MS);
+	target_connection_heard(&connection);
+	assert_int_equal(atomic_load(&controller.alive_ms), HEARD_MS);
+	server.now_ms = HEARD_MS + 1;
+	target_connection_heard(&connection);
+	assert_int_equal(atomic_load(&controller.alive_ms), HEARD_MS + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -397,10 +414,11 @@ int main(void)
 		cmocka_unit_test(a_failed_storage_is_in_csts),
 		cmocka_unit_test(stopping_answers_what_was_begun),
 		cmocka_unit_test(what_waits_to_be_read_is_no_silence),
+		cmocka_unit_test(a_host_is_gone_before_its_last_answer),
 		cmocka_unit_test(silence_takes_the_whole_time),
+		cmocka_unit_test(an_older_clock_makes_nobody_silent),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
-		cmocka_unit_test(a_host_is_gone_before_its_last_answer),
