@@ -399,13 +399,22 @@ static void nvmf_stats(struct weir_transport *transport, struct weir_transport_s
 	stats->changed = load_relaxed_u32(&nvmf->registers.changed);
 }
 
-/* Without its keeper and its mover nothing comes from the network any more. */
+/* Without its keeper and its mover nothing comes from sockets any more. A device of RDMA needs neither: it
+ * writes to memory as long as it has a queue's connection. */
 static int nvmf_halt(struct weir_transport *transport)
 {
-	if (nvmf_keeper_stop(nvmf_of(transport), HALT_MS) == 0)
-		return 0;
-	return weir_fail(ETIMEDOUT, "the thread that keeps its connections did not end within %d ms",
-			 HALT_MS);
+	struct nvmf *nvmf = nvmf_of(transport);
+
+	if (nvmf_keeper_stop(nvmf, HALT_MS) != 0)
+		return weir_fail(ETIMEDOUT, "the thread that keeps its connections did not end within %d ms",
+				 HALT_MS);
+	pthread_mutex_lock(&nvmf->mutex);
+	for (u32 i = 0; i < nvmf->queue_count; i++) {
+		nvmf_connection_close(&nvmf->queues[i]);
+		nvmf_multipath_disconnect(nvmf, i);
+	}
+	pthread_mutex_unlock(&nvmf->mutex);
+	return 0;
 }
 
 static const char *nvmf_path(struct weir_transport *transport)

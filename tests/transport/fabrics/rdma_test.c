@@ -29,7 +29,7 @@
 
 enum { BYTES = 1 << 20, ROUND = 64 << 10, DEPTH = 16, TRANSFER = 4096, ROUNDS = 16, QUEUE_ENTRIES = 128 };
 /* Places of what a storage publishes (observe/publish.h). */
-enum { RECONNECTS = 1, CARRIED = WEIR_NETWORK_SCALARS + WEIR_NETWORK_PATHS };
+enum { CONNECTIONS = 0, RECONNECTS = 1, CARRIED = WEIR_NETWORK_SCALARS + WEIR_NETWORK_PATHS };
 
 #define must(call)                                                                                           \
 	do {                                                                                                 \
@@ -173,13 +173,11 @@ static void work_by_both(uint64_t more)
 	}
 }
 
-/* Each has registrations of its own. */
-static void two_paths_carry_commands(void **state)
+static void open_two_paths(void)
 {
 	const char *at = strrchr(weir_target_address(target, 0), ':');
 	char uri[512];
 
-	(void)state;
 	snprintf(uri, sizeof(uri),
 		 "nvmf:rdma://127.0.0.1%s,127.0.0.1%s/" NQN "?" HOST "&iopolicy=round-robin", at, at);
 	must(weir_storage_open(
@@ -187,6 +185,13 @@ static void two_paths_carry_commands(void **state)
 		WEIR_OPTIONS(storage, .queues = 2, .depth = DEPTH, .max_transfer_bytes = TRANSFER),
 		&storage));
 	work_by_both(100);
+}
+
+/* Each has registrations of its own. */
+static void two_paths_carry_commands(void **state)
+{
+	(void)state;
+	open_two_paths();
 	for (unsigned i = 0; i < 6; i++) {
 		fake_verbs.break_in = 3 + 5 * i;
 		while (fake_verbs.broken <= i)
@@ -194,6 +199,19 @@ static void two_paths_carry_commands(void **state)
 		work_by_both(10);
 	}
 	assert_int_equal(fake_verbs.bad_accesses, 0);
+}
+
+/* No thread is asked whether the device writes to memory: what is halted has no connection by which it would.
+ */
+static void a_halted_storage_is_not_written_to(void **state)
+{
+	(void)state;
+	open_two_paths();
+	assert_true(value(CONNECTIONS) > 0);
+	must(storage->transport->ops->halt(storage->transport));
+	assert_int_equal(value(CONNECTIONS), 0);
+	storage->created = 0; /* as whoever halts it has it: nothing is asked of it at its end */
+	storage->enabled = false;
 }
 
 static void discovery_lists_both(void **state)
@@ -310,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(completions_may_be_late, serve, end),
 		cmocka_unit_test_setup_teardown(a_broken_connection_comes_back, serve, end),
 		cmocka_unit_test_setup_teardown(two_paths_carry_commands, serve, end),
+		cmocka_unit_test_setup_teardown(a_halted_storage_is_not_written_to, serve, end),
 		cmocka_unit_test_setup_teardown(discovery_lists_both, serve, end),
 		cmocka_unit_test_setup_teardown(each_refusal_is_a_sentence, serve, end),
 	};
