@@ -271,6 +271,16 @@ static int bring_up(struct nvmf *nvmf, const struct weir_transport_request *requ
 	return error ? error : nvmf_paths_start(nvmf);
 }
 
+/* A thread that looks a host's name up cannot be told to stop, and uses what is freed here. */
+static void end(struct nvmf *nvmf)
+{
+	while (nvmf_keeper_stop(nvmf, CLOSE_MS) != 0)
+		weir_report("storage \"%s\": the thread that keeps its connections has not ended for %d s; "
+			    "it is waited for",
+			    nvmf->uri, CLOSE_MS / 1000);
+	nvmf_free(nvmf);
+}
+
 static int nvmf_open(struct weir_transport_request *request, struct weir_transport **out)
 {
 	struct weir_transport base = { .ops = &weir_transport_nvmf };
@@ -290,8 +300,7 @@ static int nvmf_open(struct weir_transport_request *request, struct weir_transpo
 	nvmf->base.network = (uintptr_t)&nvmf->counters;
 	error = bring_up(nvmf, request);
 	if (error) {
-		(void)nvmf_keeper_stop(nvmf, CLOSE_MS);
-		nvmf_free(nvmf);
+		end(nvmf);
 		return error;
 	}
 	*out = &nvmf->base;
@@ -424,8 +433,7 @@ static const char *nvmf_path(struct weir_transport *transport)
 
 static void nvmf_close(struct weir_transport *transport)
 {
-	(void)nvmf_keeper_stop(nvmf_of(transport), CLOSE_MS);
-	nvmf_free(nvmf_of(transport));
+	end(nvmf_of(transport));
 }
 
 const struct weir_transport_ops weir_transport_nvmf = {
