@@ -9,8 +9,9 @@
 #include "../base/timeout.h"
 #include "takeover.h"
 
-/* Of creating queue pairs anew while other storages have the controller reset, or it is away. */
-enum { MOST_TRIES = 16 };
+/* Of creating queue pairs anew while other storages have the controller reset, or it is away; of those that
+ * end since it falls silent. */
+enum { MOST_TRIES = 16, MOST_SILENCES = 3 };
 
 static void say(const struct weir_recovery *recovery, const struct weir_tracked_command *command,
 		const char *what)
@@ -133,12 +134,20 @@ static bool was_reset(const struct weir_storage *storage)
 	return transport->ops->was_reset && transport->ops->was_reset(transport);
 }
 
-/* What failed has a reason that passes. */
-static bool may_yet_succeed(const struct weir_storage *storage)
+/*
+ * What failed has a reason that passes. A controller that has a connection, and says nothing by it, may have
+ * left without a word: a further reset connects to it, or finds that it is away. @silences: how often it did.
+ */
+static bool may_yet_succeed(const struct weir_storage *storage, unsigned *silences)
 {
 	struct weir_transport *transport = storage->transport;
 
-	return was_reset(storage) || (transport->ops->away && transport->ops->away(transport));
+	if (was_reset(storage))
+		return true;
+	if (!transport->ops->away)
+		return false;
+	return transport->ops->away(transport) ||
+	       (weir_admin_fell_silent(&storage->admin) && ++*silences < MOST_SILENCES);
 }
 
 /* With all roles of all queue pairs. */
@@ -166,7 +175,7 @@ static int reset(struct weir_recovery *recovery)
 {
 	struct weir_storage *storage = recovery->storage;
 	uint32_t held = 0;
-	unsigned tries = MOST_TRIES;
+	unsigned tries = MOST_TRIES, silences = 0;
 	int error = 0;
 
 	while (held < storage->queue_count &&
@@ -175,7 +184,7 @@ static int reset(struct weir_recovery *recovery)
 	if (!error)
 		do
 			error = reset_held(recovery);
-		while (error && may_yet_succeed(storage) && --tries);
+		while (error && may_yet_succeed(storage, &silences) && --tries);
 	if (!error)
 		count(&storage->recovered.resets);
 	while (held > 0)

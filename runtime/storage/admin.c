@@ -355,6 +355,11 @@ bool weir_admin_answers(const struct weir_admin *admin)
 	return !admin->silent && alive(admin->transport->ops->read32(admin->transport, NVME_REGISTER_CSTS));
 }
 
+bool weir_admin_fell_silent(const struct weir_admin *admin)
+{
+	return admin->silent && alive(admin->transport->ops->read32(admin->transport, NVME_REGISTER_CSTS));
+}
+
 static int shut_down(struct weir_admin *admin)
 {
 	struct weir_transport *transport = admin->transport;

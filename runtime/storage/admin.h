@@ -115,6 +115,8 @@ int weir_admin_stop(struct weir_admin *admin);
 int weir_admin_pass(struct weir_admin *admin, const struct nvme_sqe *command, uint32_t *result);
 /** weir_admin_answers() - CSTS says that it is ready, and it has let no admin command down */
 bool weir_admin_answers(const struct weir_admin *admin);
+/** weir_admin_fell_silent() - CSTS says that it is ready, and an admin command got no answer */
+bool weir_admin_fell_silent(const struct weir_admin *admin);
 /**
  * weir_admin_disable() - normal shutdown, then CC.EN = 0; nothing is asked of one that is gone, or another
  * driver's, and of one that several storages share by the last

@@ -32,12 +32,13 @@ enum { QUEUES = 3, TIMEOUT_MS = 40, COMMAND_MS = 700 };
  * @granted: queue pairs after a reset
  * @passing_fails: restarts that fail, the first ones, for a reason that passes: @away, else another storage's
  * reset
+ * @silences: resets, the first ones, behind which an admin command gets no answer
  */
 static struct controller {
 	bool aborted;
 	uint64_t ends_after_ms;
 	int abort_error, delete_error, stop_error, restart_error, take_error, create_error;
-	unsigned create_fails_at, granted, passing_fails;
+	unsigned create_fails_at, granted, passing_fails, silences;
 	bool away;
 } controller;
 
@@ -135,7 +136,13 @@ int weir_admin_queue_count(struct weir_admin *admin, unsigned wanted, unsigned *
 	assert_int_equal(admin->command_ms, TIMEOUT_MS);
 	note_queue("count", wanted);
 	*granted = controller.granted;
-	return 0;
+	return restarts <= controller.silences ? weir_fail(ETIMEDOUT, "no answer") : 0;
+}
+
+bool weir_admin_fell_silent(const struct weir_admin *admin)
+{
+	assert_ptr_equal(admin, &storage.admin);
+	return restarts && restarts <= controller.silences;
 }
 
 int weir_admin_shadow(struct weir_admin *admin, void *pages, uint64_t bus)
@@ -396,6 +403,28 @@ static void test_a_reset_that_may_yet_succeed(void **state)
 	}
 }
 
+/* A controller with a connection that says nothing behind a reset gets two more; any other one none. */
+static void test_a_reset_that_ends_in_silence(void **state)
+{
+	static const struct weir_transport_ops no_connection = { .size = sizeof(no_connection),
+								 .restart = restart };
+	struct controller as = { .ends_after_ms = UINT64_MAX, .abort_error = -ETIMEDOUT, .silences = 2 };
+
+	(void)state;
+	begin(as);
+	assert_int_equal(recover(), 0);
+	assert_int_equal(restarts, 3);
+	counted(1, 0, 0, 1);
+	as.silences = 3;
+	begin(as);
+	is_lost(-ETIMEDOUT, "no answer");
+	assert_int_equal(restarts, 3);
+	begin(as);
+	transport.ops = &no_connection;
+	is_lost(-ETIMEDOUT, "no answer");
+	assert_int_equal(restarts, 1);
+}
+
 /*
  * Where the host does not access queue words, the controller is stopped for good, unless Abort ended
  * the command.
@@ -439,6 +468,7 @@ int main(void)
 		cmocka_unit_test(test_a_reset),
 		cmocka_unit_test(test_a_reset_that_fails),
 		cmocka_unit_test(test_a_reset_that_may_yet_succeed),
+		cmocka_unit_test(test_a_reset_that_ends_in_silence),
 		cmocka_unit_test(test_words_out_of_reach),
 		cmocka_unit_test(test_an_enable_that_was_lost),
 	};

@@ -91,6 +91,18 @@ static void a_target_lost_behind_a_reset_is_found_again(void **state)
 /* Or once the admin queue has it all, and before the other queue is connected. */
 static void a_target_lost_before_its_queues_is_found_again(void **state)
 {
+/*
+ * It falls silent there, and is given no time until Keep Alive tells: the reset is tried again, by another
+ * connection.
+ */
+static void a_target_silent_behind_a_reset_is_found_again(void **state)
+{
+	(void)state;
+	found_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 hush:skip=1 --queues 1");
+	assert_int_equal(peer_printed(&peer, "fault hush"), 1);
+	assert_int_equal(peer_printed(&peer, "connect 0"), 3);
+}
+
 	(void)state;
 	found_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 ic=short:skip=4 --queues 1");
 	assert_int_equal(peer_printed(&peer, "fault ic"), 1);
@@ -279,3 +291,4 @@ int main(void)
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, open_context, close_context);
 }
+		cmocka_unit_test(a_target_silent_behind_a_reset_is_found_again),

@@ -21,8 +21,8 @@ Of Keep Alive: --late-ms is how long its answer takes. With --crdt it has a retr
 Of the discovery log: --changes N, it is another one behind each of the first N reads of its header.
 Of commands behind a connection that was lost: --again N prints "early" if another one comes before the first N of a queue are answered.
 Of a restart: swap=NGUID (from this Connect to the admin queue on the namespace is another one).
-Of connecting: unready (CSTS stays 0; --to is CAP.TO), refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short), deaf (accepts, says nothing), leave (closes the admin queue's connection
-instead of saying how many queues there are).
+Of connecting: unready (CSTS stays 0; --to is CAP.TO), refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short; or late), deaf (accepts, says nothing), leave (closes the admin queue's connection
+instead of saying how many queues there are), hush (says nothing by that connection from then on, and leaves it open).
 """
 import argparse
 import random
@@ -421,6 +421,8 @@ class Connection:
             return self.response(cid)
         if opcode == 9 and sqe[40] == 0x0B and peer.args.events:
             peer.say("events", struct.unpack_from("<I", sqe, 44)[0])
+        if opcode == 9 and sqe[40] == 7 and peer.fault("hush"):
+            time.sleep(3600)
             return self.response(cid)
         if opcode == 0x0C and peer.args.events:
             return b""
