@@ -266,11 +266,13 @@ static int wait_csts(struct nvmf *nvmf, u32 mask, u32 value, uint64_t ms, const 
 			return error;
 		if ((csts & mask) == value)
 			return 0;
-		if (csts & NVME_CSTS_FATAL)
+		if (csts & NVME_CSTS_FATAL) {
+			nvmf->failures++;
 			return weir_fail(
 				EIO,
 				"storage \"%s\": the controller reports a fatal status (CSTS %#llx) while %s",
 				nvmf->uri, (unsigned long long)csts, what);
+		}
 		if (nvmf_now_ns() > end_ns)
 			return weir_fail(ETIMEDOUT,
 					 "storage \"%s\": the controller did not finish %s within %llu ms",
@@ -284,7 +286,9 @@ int nvmf_enable(struct nvmf *nvmf, uint32_t cc)
 	uint64_t ms = ((nvmf->controller.cap >> CAP_TO_SHIFT & 0xff) + 1) * CAP_TO_UNIT_MS;
 	int error = property_set(nvmf, NVME_PROPERTY_CC, cc);
 
-	return error ? error : wait_csts(nvmf, NVME_CSTS_READY, NVME_CSTS_READY, ms, "its start");
+	/* One that has failed may say that it is ready, too. */
+	return error ? error
+		     : wait_csts(nvmf, NVME_CSTS_READY | NVME_CSTS_FATAL, NVME_CSTS_READY, ms, "its start");
 }
 
 int nvmf_shutdown(struct nvmf *nvmf, uint32_t cc)

@@ -245,6 +245,21 @@ int nvmf_ask_uuid(struct nvmf *nvmf, u32 nsid)
 	return error;
 }
 
+/* A command is late, and is to be aborted: a controller that has failed ends none any more. It is not waited
+ * for, since other paths go on. */
+static void ask_for_status(struct nvmf_queue *admin)
+{
+	const struct nvme_fabrics_property get = { .opcode = NVME_OPCODE_FABRICS,
+						   .fctype = NVME_FCTYPE_PROPERTY_GET,
+						   .offset = NVME_PROPERTY_CSTS,
+						   .attrib = NVME_PROPERTY_4_BYTES };
+	struct nvme_sqe sqe;
+
+	memcpy(&sqe, &get, sizeof(sqe));
+	if (admin->internal[NVMF_STATUS].state == NVMF_FREE && nvmf_room(admin) > 1)
+		nvmf_command_start(admin, NVMF_STATUS, &sqe, NULL, 0, NVMF_NO_DATA);
+}
+
 void nvmf_bridge_begin(struct nvmf_queue *admin, const struct nvme_sqe *sqe)
 {
 	struct nvmf *nvmf = admin->nvmf;
@@ -252,6 +267,8 @@ void nvmf_bridge_begin(struct nvmf_queue *admin, const struct nvme_sqe *sqe)
 
 	if (is_identify(sqe, NVME_CNS_NAMESPACE))
 		(void)nvmf_ask_uuid(nvmf, sqe->nsid); /* a failure loses the connection */
+	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_ABORT)
+		ask_for_status(admin);
 	switch (sqe->cdw0 & 0xff) {
 	case NVME_ADMIN_CREATE_CQ: status = create_cq(nvmf, sqe); break;
 	case NVME_ADMIN_CREATE_SQ: status = create_sq(nvmf, sqe); break;

@@ -23,6 +23,7 @@ enum {
 	RESTLESS_NAP_NS = 1000000, /* while something is to be tried again before long */
 	FIRST_PAUSE_MS = 100,      /* between two tries to connect */
 	MOST_PAUSE_MS = 2000,
+	MOST_FAILURES = 5, /* of starts in a row, by the controller's own word, where there is one path */
 	MS = 1000000,
 };
 
@@ -134,12 +135,22 @@ static void give_up(struct nvmf *nvmf)
 	publish(nvmf, UINT32_MAX);
 }
 
+/* It says itself that it has failed: nothing more is tried before another reset. */
+static void fail_start(struct nvmf *nvmf)
+{
+	nvmf->enabled = true;
+	weir_report("%s", weir_last_error());
+	publish(nvmf, NVME_CSTS_FATAL);
+}
+
 /* It did not come of it: when to connect next, or never. @since_ns: of the first try. */
 static void try_later(struct nvmf *nvmf, uint64_t since_ns)
 {
 	uint64_t now = nvmf_now_ns();
 
-	if (now - since_ns >= nvmf->keys.ctrl_loss_ms * MS)
+	if (nvmf->failures >= MOST_FAILURES && nvmf->keys.hosts.count == 1)
+		fail_start(nvmf);
+	else if (now - since_ns >= nvmf->keys.ctrl_loss_ms * MS)
 		give_up(nvmf);
 	nvmf->again_ns = now + nvmf->pause_ns;
 	nvmf->pause_ns = nvmf->pause_ns * 2 < MOST_PAUSE_MS * (uint64_t)MS ? nvmf->pause_ns * 2
@@ -157,13 +168,6 @@ static void away_after_reset(struct nvmf *nvmf)
 			    (unsigned long long)(nvmf->keys.ctrl_loss_ms / 1000));
 	}
 	try_later(nvmf, nvmf->away_ns);
-}
-
-static void fail_start(struct nvmf *nvmf)
-{
-	nvmf->enabled = true;
-	weir_report("%s", weir_last_error());
-	publish(nvmf, NVME_CSTS_FATAL);
 }
 
 static void enable(struct nvmf *nvmf, u32 cc)
@@ -191,6 +195,7 @@ static void enable(struct nvmf *nvmf, u32 cc)
 	nvmf->events_due = nvmf->began; /* an association knows nothing of the last one's requests */
 	nvmf->enabled = nvmf->began = true;
 	nvmf->away_ns = 0;
+	nvmf->failures = 0;
 	if (nvmf->keys.hosts.count == 1)
 		nvmf_path_set(nvmf, 0, NVME_ANA_OPTIMIZED); /* until it says otherwise */
 	nvmf_ring_open(admin, load_relaxed_u64(&nvmf->registers.asq), load_relaxed_u64(&nvmf->registers.acq),
@@ -341,6 +346,7 @@ static void connect_again(struct nvmf *nvmf)
 	nvmf->lost = error ? false : nvmf->lost;
 	if (!error) {
 		nvmf->lost_ns = 0;
+		nvmf->failures = 0;
 		nvmf->silent = false; /* of a try to connect */
 		say_connected(nvmf, before);
 		store_release_u32(&nvmf->registers.connected, 1);
@@ -436,7 +442,8 @@ static bool care(struct nvmf *nvmf)
 {
 	uint64_t now = nvmf_now_ns();
 
-	if (!nvmf->enabled || load_relaxed_u32(&nvmf->registers.csts) == UINT32_MAX) /* relaxed: its own */
+	/* relaxed: its own; all ones have that bit, too */
+	if (!nvmf->enabled || (load_relaxed_u32(&nvmf->registers.csts) & NVME_CSTS_FATAL))
 		return false;
 	nvmf_keep_alive(nvmf, now);
 	if (nvmf->associated && !nvmf->lost && (nvmf->events_due || nvmf->event))

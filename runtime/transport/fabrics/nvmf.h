@@ -35,11 +35,12 @@ enum {
 	NVMF_BATCH = 32,                /* PDUs of one sendmsg() */
 	NVMF_BATCH_IOVS = 800,
 	NVMF_BUFFER_BYTES = 128 << 10, /* received, not taken yet */
-	NVMF_INTERNAL = 3,             /* commands of the host's own, per queue */
+	NVMF_INTERNAL = 4,             /* commands of the host's own, per queue */
 	NVMF_INTERNAL_CID = 0xfff0,    /* theirs; a ring's begin behind its tail */
 	NVMF_COMMAND_MS = 5000,        /* for one of those that is waited for */
 	NVMF_KEEP_ALIVE = 1,           /* the request for Keep Alive; 0: whoever waits */
 	NVMF_EVENT = 2,                /* Asynchronous Event Request */
+	NVMF_STATUS = 3,               /* Property Get of CSTS */
 	NVMF_REASON_BYTES = 400,
 	NVMF_REFUSED_S = 30,
 	NVMF_RETRY_NS = 100000000, /* before a path that does not take a command now is tried again */
@@ -351,6 +352,7 @@ struct nvmf {
 	u64 away_ns;  /* since when no start after a reset connects; 0: the last one did */
 	u64 again_ns; /* when to connect next */
 	u64 pause_ns;
+	u32 failures;                /* starts that ended with a fatal status, since one that did not */
 	u64 alive_ns;                /* when the next Keep Alive is due */
 	u64 silent_ns;               /* since when one is unanswered; 0: none is */
 	int epoll;                   /* of one without a mover */

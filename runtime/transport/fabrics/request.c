@@ -103,6 +103,9 @@ static void finish_internal(struct nvmf_queue *queue, struct nvmf_request *reque
 		queue->nvmf->silent_ns = 0;
 	else if (request == &queue->internal[NVMF_EVENT] && !(request->cqe.dw3 >> 17))
 		queue->nvmf->event = request->cqe.dw0;
+	else if (request == &queue->internal[NVMF_STATUS] && !(request->cqe.dw3 >> 17) &&
+		 (request->cqe.dw0 & NVME_CSTS_FATAL))
+		nvmf_lose(queue->nvmf, "the controller reports a fatal status (CSTS %#x)", request->cqe.dw0);
 }
 
 /* The namespace cannot be reached by this path now; the command was not carried out. Base 2.0, section 8.1.3

@@ -394,9 +394,9 @@ static bool nvmf_away(struct weir_transport *transport)
 {
 	struct nvmf *nvmf = nvmf_of(transport);
 
-	/* acquire: as above */
+	/* acquire: as above; all ones have that bit, too */
 	return !load_acquire_u32(&nvmf->registers.connected) &&
-	       load_acquire_u32(&nvmf->registers.csts) != UINT32_MAX;
+	       !(load_acquire_u32(&nvmf->registers.csts) & NVME_CSTS_FATAL);
 }
 
 static void nvmf_stats(struct weir_transport *transport, struct weir_transport_stats *stats)

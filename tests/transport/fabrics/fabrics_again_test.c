@@ -10,7 +10,7 @@
 
 #include "peer_storage.h"
 
-enum { KEEP_ALIVE_MS = 200, SOME_MS = 1 };
+enum { KEEP_ALIVE_MS = 200, SOME_MS = 1, MOST_STARTS = 8 };
 
 /*
  * A command without an answer leads to a new queue pair, which is refused, and so to a reset, behind which
@@ -121,6 +121,28 @@ static void a_target_away_at_a_reset_is_given_up(void **state)
 /* What is connected to behind a reset has the address, and another disk. */
 static void another_namespace_behind_a_reset_is_not_gone_on_with(void **state)
 {
+/*
+ * It says by its status that it has failed, at each start, too: a command that is late has that asked for,
+ * and few starts are tried before all requests end. None of them is sent to it again.
+ */
+static void a_controller_that_has_failed_is_given_up(void **state)
+{
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "fatal --queues 1"));
+	must(open_storage("timeout_ms=1000&ctrl_loss_s=10", &storage));
+	assert_int_equal(weir_storage_read(storage, 0, found, 4096), -EIO);
+	assert_int_equal(weir_storage_read(storage, 0, found, 512), -EIO);
+	assert_non_null(strstr(weir_last_error(), "the controller failed"));
+	(void)weir_storage_close(storage);
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "fault fatal"), 1);
+	assert_int_equal(peer_printed(&peer, "unanswered"), 0);
+	assert_true(peer_printed(&peer, "connect 0") > MOST_STARTS / 2);
+	assert_true(peer_printed(&peer, "connect 0") <= MOST_STARTS);
+}
+
 	(void)state;
 	given_up_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 swap=2:skip=1 --nguid 1 --queues 1");
 	assert_int_equal(peer_printed(&peer, "fault swap"), 1);
@@ -292,3 +314,4 @@ int main(void)
 	return cmocka_run_group_tests(tests, open_context, close_context);
 }
 		cmocka_unit_test(a_target_silent_behind_a_reset_is_found_again),
+		cmocka_unit_test(a_controller_that_has_failed_is_given_up),

@@ -12,7 +12,7 @@ A FAULT is KIND[:KEY=VALUE...]. It strikes commands of I/O queues, or the PDUs t
 Kinds: cut=BYTES (of the answer, then the connection is closed), silent (no answer, ever), twice (the response again),
 stranger (a response to no command), type, hlen, plen, pdo, flags, datal, datao, range (that field of C2HData or the response is wrong),
 hdgst, ddgst (a digest is wrong), flip (a bit of the data is, and the digest that of the right data), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
-reset (RST), r2t-twice, r2t-range, r2t-more (the second one asks for more than is left), garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
+fatal (the controller fails: CSTS.CFS from now on, beside RDY, and no answer on any I/O queue), reset (RST), r2t-twice, r2t-range, r2t-more (the second one asks for more than is left), garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
 Keep Alive included), shuffle (answers in pairs, the later one first). flush=CODE strikes Flush alone, untaken[=BYTES] (success, and no
 data, or no more than that was asked for) a write or Dataset Management.
 A transfer beyond --mdts is refused. With --icdoff data of an I/O command does not begin where the command ends: it prints "inside" if it does.
@@ -79,6 +79,7 @@ class Peer:
         self.faults = [Fault(text) for text in args.faults]
         self.cc = 0
         self.mute = False
+        self.failed = False
         self.counts = {}
         self.connections = 0
         self.queues = set()
@@ -239,7 +240,7 @@ class Connection:
         """What answers a read that a fault strikes, or None."""
         peer = self.peer
         fault = peer.fault("cut", "silent", "twice", "stranger", "type", "hlen", "plen", "pdo", "flags", "datal", "datao", "range", "hdgst",
-                           "ddgst", "flip", "status", "short", "term", "early", "reset", "garbage", "mute")
+                           "ddgst", "flip", "status", "short", "term", "early", "reset", "garbage", "mute", "fatal")
         if not fault:
             return None
         kind, good, n = fault.kind, self.answer_read(cid, data), len(data)
@@ -254,7 +255,9 @@ class Connection:
             raise Gone()
         if kind == "mute":
             peer.mute = True
-        if kind in ("silent", "mute"):
+        if kind == "fatal":
+            peer.failed = True
+        if kind in ("silent", "mute", "fatal"):
             return b""
         if kind == "twice":
             return good + self.response(cid)
@@ -289,6 +292,9 @@ class Connection:
         begin, end = lba * peer.args.block, (lba + nlb) * peer.args.block
         peer.count({0: "flush", 1: "write", 2: "read", 5: "compare", 8: "zeroes", 9: "dsm"}.get(opcode, "other"))
         if kind not in (0x01, 0x5A) or sqe[1] & 0xC0 != 0x40:
+        if peer.failed:
+            peer.say("unanswered")
+            return b""
             return self.response(cid, 0x4002)
         if kind == 0x01 and peer.args.icdoff and opcode in (1, 5):
             peer.say("inside")
@@ -356,7 +362,7 @@ class Connection:
         offset = struct.unpack_from("<I", sqe, 44)[0]
         if kind == 4:
             value = {0: 1023 | 1 << 16 | peer.args.to << 24 | 1 << 37, 8: 0x10400, 0x14: peer.cc,
-                     0x1C: 0 if any(fault.kind == "unready" for fault in peer.faults) else (peer.cc & 1) | (8 if peer.cc & 0xC000 else 0)}.get(offset, 0)
+                     0x1C: 0 if any(fault.kind == "unready" for fault in peer.faults) else (peer.cc & 1) | (8 if peer.cc & 0xC000 else 0) | 2 * peer.failed}.get(offset, 0)
             return self.response(cid, 0, value & 0xFFFFFFFF, value >> 32)
         if kind == 0 and offset == 0x14:
             peer.cc = struct.unpack_from("<I", sqe, 48)[0]
