@@ -74,6 +74,8 @@ unsigned nvmf_path_rank_now(const struct nvmf *nvmf, unsigned host)
 
 void nvmf_path_refuse(struct nvmf *nvmf, bool connected)
 {
+	if (nvmf_stopping(nvmf)) /* what was given up says nothing of the path */
+		return;
 	nvmf_path_set(nvmf, nvmf->host, NVMF_PATH_LOST);
 	if (connected)
 		nvmf->refused_ns[nvmf->host] = nvmf_now_ns() + NVMF_REFUSED_S * (u64)1000000000;

@@ -288,6 +288,22 @@ static bool is_left(void)
 	return !nvmf_multipath_io(&made.nvmf, 1);
 }
 
+/* A try to connect that a reset has ended was not the path's fault: it is the next one's path, too. */
+static void a_try_that_was_given_up_refuses_no_path(void **state)
+{
+	(void)state;
+	make(NVMF_FAILOVER);
+	store_relaxed_u32(&made.nvmf.registers.falls, 1); /* relaxed, as the next: there is one thread */
+	nvmf_path_refuse(&made.nvmf, true);
+	assert_int_equal(nvmf_path_state(&made.nvmf, 0), NVME_ANA_OPTIMIZED);
+	assert_int_equal(nvmf_path_rank_now(&made.nvmf, 0), nvmf_path_rank(NVME_ANA_OPTIMIZED));
+	assert_int_equal(made.nvmf.host, 0);
+	made.nvmf.falls_done = 1;
+	nvmf_path_refuse(&made.nvmf, true);
+	assert_int_equal(nvmf_path_rank_now(&made.nvmf, 0), nvmf_path_rank(NVMF_PATH_LOST));
+	assert_int_equal(made.nvmf.host, 1);
+}
+
 /* A path that does not answer when a queue is created again may still carry out what it has of others. */
 static void a_path_without_a_queue_is_silent(void **state)
 {
@@ -519,3 +535,4 @@ int main(void)
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
+		cmocka_unit_test(a_try_that_was_given_up_refuses_no_path),
