@@ -223,8 +223,11 @@ static int connect_all(struct nvmf_path *path)
 		error = check_disk(path, &used);
 	path->io->controller = path->probe->controller;
 	path->io->lost = path->io->silent = false;
-	while (!error && !done && !nvmf_stopping(path->io))
+	while (!error && !done && !nvmf_stopping(path->io)) {
 		error = connect_next(path, &done);
+		if (!error && !done) /* nothing goes by them yet; many take longer than Keep Alive */
+			error = nvmf_path_keep(path);
+	}
 	return error;
 }
 

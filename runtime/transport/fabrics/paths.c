@@ -204,6 +204,16 @@ static int check(struct nvmf_path *path, u32 *state)
 	return error ? error : nvmf_read_ana(probe, nsid_of(path), state);
 }
 
+int nvmf_path_keep(struct nvmf_path *path)
+{
+	u32 state = NVMF_PATH_UNKNOWN;
+	int error = nvmf_now_ns() < path->check_ns ? 0 : check(path, &state);
+
+	if (!error && state != NVMF_PATH_UNKNOWN)
+		publish(path, state);
+	return error;
+}
+
 /* Until something comes, or is to be done. */
 static void wait(struct nvmf_path *path)
 {

@@ -65,6 +65,9 @@ bool nvmf_path_is_better(const struct nvmf *nvmf);
 /** nvmf_path_ask() - connect @probe, which has one host, and read its state; 0 or a negative errno with a
  * sentence */
 int nvmf_path_ask(struct nvmf *probe, u32 nsid, u32 *state);
+/** nvmf_path_keep() - the path's thread is busy otherwise: Keep Alive, if it is due; 0 or a negative errno
+ * with a sentence */
+int nvmf_path_keep(struct nvmf_path *path);
 
 /* multipath.c: I/O queues at other paths than the one in use. The path's thread: */
 

@@ -331,6 +331,55 @@ static void a_path_without_a_queue_is_silent(void **state)
 	free(made.nvmf.uri);
 }
 
+static unsigned kept_alive; /* how often the path's admin queue was */
+
+/* Each command ends at once, and well. */
+static void answer_at_once(struct nvmf_queue *queue, struct nvmf_request *request)
+{
+	const struct nvme_cqe good = { .dw3 = request->cid };
+
+	kept_alive += !queue->id && (request->sqe.cdw0 & 0xff) == NVME_ADMIN_KEEP_ALIVE;
+	request->granted = request->received = request->bytes;
+	nvmf_request_end(queue, request, &good);
+}
+
+/* It takes so long that Keep Alive is due meanwhile. */
+static int open_slowly(struct nvmf_queue *queue, const struct weir_address *address)
+{
+	(void)address;
+	made.paths[1].check_ns = 0;
+	queue->connection.open = true;
+	return 0;
+}
+
+/* While a path's queues are connected one after the other, its admin queue is kept alive. */
+static void a_path_is_kept_while_its_queues_are_connected(void **state)
+{
+	static struct nvmf_queue admin;
+	static struct nvmf probe = { .queues = &admin, .queue_count = 1, .keys.keep_alive_ms = LONG_MS };
+	struct nvmf_wire slow = no_wire;
+
+	(void)state;
+	make(NVMF_ROUND_ROBIN);
+	slow.create = create_nothing;
+	slow.open = open_slowly;
+	slow.begin = answer_at_once;
+	admin.nvmf = &probe;
+	probe.wire = made.ios[1].wire = &slow;
+	made.nvmf.keys.mdts = NVME_PAGE_BYTES;
+	made.nvmf.enabled = made.queues[0][QUEUE].has_sq = true;
+	made.queues[1][QUEUE].connection.open = made.ios[1].associated = false;
+	made.paths[1].probe = &probe;
+	made.paths[1].check_ns = UINT64_MAX;
+	store_relaxed_u32(&made.paths[1].live, 0); /* relaxed: there is one thread */
+	assert_int_equal(pthread_mutex_init(&made.nvmf.mutex, NULL), 0);
+	kept_alive = 0;
+	assert_true(nvmf_multipath_tend(&made.paths[1]));
+	assert_non_null(nvmf_multipath_io(&made.nvmf, 1));
+	assert_int_equal(kept_alive, 1);
+	pthread_mutex_destroy(&made.nvmf.mutex);
+}
+
 static bool is_away(void)
 {
 	return made.nvmf.lost_ns != 0;
@@ -522,7 +571,9 @@ int main(void)
 		cmocka_unit_test(changes_wait_for_a_late_one),
 		cmocka_unit_test(a_late_change_ends_with_its_queue),
 		cmocka_unit_test(a_reset_forgets_no_late_change),
+		cmocka_unit_test(a_try_that_was_given_up_refuses_no_path),
 		cmocka_unit_test(a_path_without_a_queue_is_silent),
+		cmocka_unit_test(a_path_is_kept_while_its_queues_are_connected),
 		cmocka_unit_test(a_loss_holds_no_shorter),
 		cmocka_unit_test(an_answer_before_the_end_counts),
 		cmocka_unit_test(a_command_without_an_answer_is_a_silence),
@@ -535,4 +586,3 @@ int main(void)
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
-		cmocka_unit_test(a_try_that_was_given_up_refuses_no_path),
