@@ -125,6 +125,23 @@ int nvmf_connection_resolve(const struct nvmf *nvmf, const struct weir_address *
 		     : 0;
 }
 
+/* One address after the other: each gets its share of the time that is left, so that one which does not
+ * answer leaves some to the next. */
+static int connect_each(const struct nvmf *nvmf, const struct addrinfo *list, uint64_t end_ns, int *out)
+{
+	int error = -EHOSTUNREACH;
+	unsigned left = 0;
+
+	for (const struct addrinfo *info = list; info; info = info->ai_next)
+		left++;
+	for (const struct addrinfo *info = list; info && error && error != -ECANCELED; info = info->ai_next) {
+		uint64_t now = nvmf_now_ns(), ns = now < end_ns ? (end_ns - now) / left-- : 0;
+
+		error = connect_one(nvmf, info, now + ns, out);
+	}
+	return error;
+}
+
 static int connect_any(const struct nvmf *nvmf, const struct weir_address *address, uint64_t end_ns, int *out)
 {
 	struct addrinfo *list;
@@ -134,9 +151,7 @@ static int connect_any(const struct nvmf *nvmf, const struct weir_address *addre
 	if (error)
 		return error;
 	weir_address_text(address, text);
-	error = -EHOSTUNREACH;
-	for (const struct addrinfo *info = list; info && error && error != -ECANCELED; info = info->ai_next)
-		error = connect_one(nvmf, info, end_ns, out);
+	error = connect_each(nvmf, list, end_ns, out);
 	freeaddrinfo(list);
 	if (!error)
 		return 0;

@@ -3,7 +3,10 @@
  * fabrics_again_test.c: nvmf: storages whose controller was away, or answers to what it was not given, and
  * what is known of them when they are connected again.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 
 #include <weir/disk.h>
@@ -88,9 +91,6 @@ static void a_target_lost_behind_a_reset_is_found_again(void **state)
 	assert_int_equal(peer_printed(&peer, "fault refuse"), 6);
 }
 
-/* Or once the admin queue has it all, and before the other queue is connected. */
-static void a_target_lost_before_its_queues_is_found_again(void **state)
-{
 /*
  * It falls silent there, and is given no time until Keep Alive tells: the reset is tried again, by another
  * connection.
@@ -103,6 +103,9 @@ static void a_target_silent_behind_a_reset_is_found_again(void **state)
 	assert_int_equal(peer_printed(&peer, "connect 0"), 3);
 }
 
+/* Or once the admin queue has it all, and before the other queue is connected. */
+static void a_target_lost_before_its_queues_is_found_again(void **state)
+{
 	(void)state;
 	found_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 ic=short:skip=4 --queues 1");
 	assert_int_equal(peer_printed(&peer, "fault ic"), 1);
@@ -118,9 +121,6 @@ static void a_target_away_at_a_reset_is_given_up(void **state)
 	assert_true(peer_printed(&peer, "fault refuse") > 2);
 }
 
-/* What is connected to behind a reset has the address, and another disk. */
-static void another_namespace_behind_a_reset_is_not_gone_on_with(void **state)
-{
 /*
  * It says by its status that it has failed, at each start, too: a command that is late has that asked for,
  * and few starts are tried before all requests end. None of them is sent to it again.
@@ -143,6 +143,9 @@ static void a_controller_that_has_failed_is_given_up(void **state)
 	assert_true(peer_printed(&peer, "connect 0") <= MOST_STARTS);
 }
 
+/* What is connected to behind a reset has the address, and another disk. */
+static void another_namespace_behind_a_reset_is_not_gone_on_with(void **state)
+{
 	(void)state;
 	given_up_behind_a_reset("silent refuse=0x4006:queue=1:skip=1 swap=2:skip=1 --nguid 1 --queues 1");
 	assert_int_equal(peer_printed(&peer, "fault swap"), 1);
@@ -252,6 +255,66 @@ static void retry_delays_are_known_to_each_association(void **state)
 	}
 }
 
+/* A name's first address, 127.0.0.1 at that port; 0: it has the one that it has. */
+static in_port_t first_port;
+
+int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list);
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	struct addrinfo *next;
+	char first[8];
+	int error = __real_getaddrinfo(host, port, hints, list);
+
+	if (error || !first_port)
+		return error;
+	next = *list;
+	snprintf(first, sizeof(first), "%u", first_port);
+	error = __real_getaddrinfo("127.0.0.1", first, hints, list);
+	if (!error)
+		(*list)->ai_next = next;
+	return error;
+}
+
+/* A socket that listens, and has as many waiting as it may: to whoever comes then nothing is said. */
+static void listen_deaf(int files[2])
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(at);
+
+	files[0] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	files[1] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(files[0], (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(listen(files[0], 0), 0);
+	assert_int_equal(getsockname(files[0], (struct sockaddr *)&at, &length), 0);
+	assert_int_equal(connect(files[1], (struct sockaddr *)&at, sizeof(at)), 0);
+	first_port = ntohs(at.sin_port);
+}
+
+/* Of a name with two addresses the first does not answer: there is time left for the second. */
+static void the_next_address_is_tried_in_time(void **state)
+{
+	struct weir_storage *storage;
+	int files[2];
+
+	(void)state;
+	assert_true(peer_start(&peer, "ic=late:count=100"));
+	listen_deaf(files);
+	must(open_storage("connect_ms=6000&queues=1", &storage));
+	must(weir_storage_read(storage, 0, found, 4096));
+	assert_true(pristine(found, 0, 4096));
+	must(weir_storage_close(storage));
+	first_port = 0;
+	close(files[0]);
+	close(files[1]);
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "connect"), 2);
+}
+
 /* With the storage's mutex: a Keep Alive is on its way, and its answer takes a while. */
 static void lock_with_keep_alive(struct nvmf *nvmf)
 {
@@ -300,18 +363,19 @@ int main(void)
 		cmocka_unit_test(a_target_away_at_a_reset_is_found_again),
 		cmocka_unit_test(events_are_asked_for_behind_a_reset),
 		cmocka_unit_test(a_target_lost_behind_a_reset_is_found_again),
+		cmocka_unit_test(a_target_silent_behind_a_reset_is_found_again),
 		cmocka_unit_test(a_target_lost_before_its_queues_is_found_again),
 		cmocka_unit_test(a_target_away_at_a_reset_is_given_up),
+		cmocka_unit_test(a_controller_that_has_failed_is_given_up),
 		cmocka_unit_test(another_namespace_behind_a_reset_is_not_gone_on_with),
 		cmocka_unit_test(a_controller_is_away_from_its_reset_on),
 		cmocka_unit_test(a_write_without_its_data_is_an_error),
 		cmocka_unit_test(an_end_without_a_flush_is_said),
 		cmocka_unit_test(retry_delays_are_known_to_each_association),
+		cmocka_unit_test(the_next_address_is_tried_in_time),
 		cmocka_unit_test(an_answer_that_waits_is_no_silence),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, open_context, close_context);
 }
-		cmocka_unit_test(a_target_silent_behind_a_reset_is_found_again),
-		cmocka_unit_test(a_controller_that_has_failed_is_given_up),

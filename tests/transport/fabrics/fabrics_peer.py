@@ -173,6 +173,7 @@ class Connection:
         dgst = head[3] & self.peer.args.digests
         wrong = self.peer.fault("ic")
         field = wrong.value if wrong else ""
+        time.sleep(0.3 if field == "late" else 0)
         icresp = struct.pack("<HBBI", 1 if field == "pfv" else 0, self.peer.args.cpda, dgst | (4 if field == "dgst" else 0),
                              100 if field == "maxh2c" else self.peer.args.maxh2c)
         out = self.pdu(5 if field == "type" else 1, 0, icresp + bytes(112))
@@ -291,10 +292,10 @@ class Connection:
         lba, nlb = struct.unpack_from("<Q", sqe, 40)[0], struct.unpack_from("<H", sqe, 48)[0] + 1
         begin, end = lba * peer.args.block, (lba + nlb) * peer.args.block
         peer.count({0: "flush", 1: "write", 2: "read", 5: "compare", 8: "zeroes", 9: "dsm"}.get(opcode, "other"))
-        if kind not in (0x01, 0x5A) or sqe[1] & 0xC0 != 0x40:
         if peer.failed:
             peer.say("unanswered")
             return b""
+        if kind not in (0x01, 0x5A) or sqe[1] & 0xC0 != 0x40:
             return self.response(cid, 0x4002)
         if kind == 0x01 and peer.args.icdoff and opcode in (1, 5):
             peer.say("inside")
@@ -420,6 +421,8 @@ class Connection:
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, 4096, 0), data) + self.response(cid)
         if opcode == 9 and sqe[40] == 7 and peer.fault("leave"):
             raise Gone()
+        if opcode == 9 and sqe[40] == 7 and peer.fault("hush"):
+            time.sleep(3600)
         if opcode == 9 and sqe[40] == 7:
             return self.response(cid, 0, min(struct.unpack_from("<H", sqe, 44)[0], peer.args.queues - 1) * 0x10001)
         if opcode == 9 and sqe[40] == 0x16:
@@ -427,8 +430,6 @@ class Connection:
             return self.response(cid)
         if opcode == 9 and sqe[40] == 0x0B and peer.args.events:
             peer.say("events", struct.unpack_from("<I", sqe, 44)[0])
-        if opcode == 9 and sqe[40] == 7 and peer.fault("hush"):
-            time.sleep(3600)
             return self.response(cid)
         if opcode == 0x0C and peer.args.events:
             return b""
