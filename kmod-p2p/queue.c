@@ -432,6 +432,9 @@ int weir_queue_add(struct weir_file *file, struct weir_p2p_queue *arg)
 	if (arg->flags || arg->qid < 1 || arg->qid > QID_MAX)
 		return weir_refuse(file, -EINVAL, "flags 0x%x, queue %u: unknown, or not from 1 to %u",
 				   arg->flags, arg->qid, QID_MAX);
+	if (arg->reserved || arg->sq.reserved || arg->cq.reserved)
+		return weir_refuse(file, -EINVAL, "what is reserved is not 0: 0x%llx, 0x%x, 0x%x",
+				   arg->reserved, arg->sq.reserved, arg->cq.reserved);
 	if (file->window->pdev->class == PCI_CLASS_STORAGE_EXPRESS)
 		return weir_refuse(file, -EOPNOTSUPP,
 				   "%s is an SSD: rings lie in a GPU's memory, not in a controller's",

@@ -151,8 +151,8 @@ int weir_verdict(struct weir_file *file, struct weir_p2p_verdict *arg)
 	struct pci_dev *gpu, *ssd;
 	int error = 0;
 
-	if (arg->flags)
-		return weir_refuse(file, -EINVAL, "flags 0x%x are not known", arg->flags);
+	if (arg->flags || arg->reserved)
+		return weir_refuse(file, -EINVAL, "flags 0x%x are not known", arg->flags | arg->reserved);
 	gpu = weir_find(file, &arg->gpu);
 	if (IS_ERR(gpu))
 		return PTR_ERR(gpu);

@@ -240,6 +240,7 @@ static void verdicts(int control, const char *gpu_address, unsigned bar, const c
 {
 	struct weir_p2p_function gpu = function_at(gpu_address, bar), ssd = function_at(ssd_address, 0),
 				 wrong = gpu;
+	struct weir_p2p_verdict more = { .size = sizeof(more), .gpu = gpu, .ssd = ssd, .reserved = 1 };
 
 	expect(control, verdict(control, ssd, gpu), ENXIO, "a GPU in place of the SSD");
 	wrong.bar = 5;
@@ -247,6 +248,7 @@ static void verdicts(int control, const char *gpu_address, unsigned bar, const c
 	wrong.bus = 0x77;
 	expect(control, verdict(control, wrong, ssd), ENODEV, "a verdict for a GPU that is not there");
 	expect(control, verdict(control, gpu, wrong), ENODEV, "a verdict for an SSD that is not there");
+	expect(control, ioctl(control, WEIR_P2P_VERDICT, &more), EINVAL, "a verdict with more than is known");
 }
 
 int do_bad(char **argv)

@@ -451,6 +451,12 @@ static void bad_adds(struct pair *pair, char **argv)
 	refuse_add(pair, node, call, ERANGE, "a queue without doorbells");
 	call = good, call.flags = 1;
 	refuse_add(pair, node, call, EINVAL, "unknown flags");
+	call = good, call.reserved = 1;
+	refuse_add(pair, node, call, EINVAL, "a queue with more than is known");
+	call = good, call.sq.reserved = 1;
+	refuse_add(pair, node, call, EINVAL, "a submission ring with more than is known");
+	call = good, call.cq.reserved = 1;
+	refuse_add(pair, node, call, EINVAL, "a completion ring with more than is known");
 	call = good, call.ssd.device = 30;
 	refuse_add(pair, node, call, ENODEV, "an SSD that is not there");
 	call = good, call.ssd = function_at("0000:00:00.0", 0);
