@@ -216,12 +216,27 @@ static long weir_ioctl(struct file *filp, unsigned int number, unsigned long add
 	return copy_to_user(user, &arg, min(size, call->bytes)) ? -EFAULT : 0;
 }
 
+static void file_free(struct kref *refs)
+{
+	kfree(container_of(refs, struct weir_file, refs));
+}
+
+/**
+ * weir_file_put() - let go of an open node
+ * @file: which; as long as somebody has it no other one is where it was
+ */
+void weir_file_put(struct weir_file *file)
+{
+	kref_put(&file->refs, file_free);
+}
+
 static int open_node(struct file *filp, struct weir_window *window)
 {
 	struct weir_file *file = kzalloc(sizeof(*file), GFP_KERNEL_ACCOUNT);
 
 	if (!file)
 		return -ENOMEM;
+	kref_init(&file->refs);
 	file->window = window;
 	file->mapping = filp->f_mapping;
 	xa_init_flags(&file->imports, XA_FLAGS_ALLOC1);
@@ -259,7 +274,7 @@ static int close_node(struct inode *inode, struct file *filp)
 	xa_destroy(&file->imports);
 	mutex_destroy(&file->imports_lock);
 	mutex_destroy(&file->reason_lock);
-	kfree(file);
+	weir_file_put(file);
 	return 0;
 }
 

@@ -141,6 +141,7 @@ struct weir_range {
 
 /**
  * struct weir_file - an open node
+ * @refs: one until it is closed, one per call of weir_p2p_revoked() that compares pairs with it
  * @window: which; NULL for the control node
  * @mapping: of the node's inode, where this file's mappings are found
  * @imports: by handle; of the control node's
@@ -151,6 +152,7 @@ struct weir_range {
  * @reason: why it did
  */
 struct weir_file {
+	struct kref refs;
 	struct weir_window *window;
 	struct address_space *mapping;
 	struct xarray imports;
@@ -224,6 +226,7 @@ struct weir_import {
 extern const struct file_operations weir_control_fops;
 extern const struct file_operations weir_window_fops;
 __printf(3, 4) int weir_refuse(struct weir_file *file, int error, const char *format, ...);
+void weir_file_put(struct weir_file *file);
 
 /* window.c */
 struct pci_dev *weir_find(struct weir_file *file, const struct weir_p2p_function *function);

@@ -513,7 +513,7 @@ bool weir_p2p_revoked(struct weir_p2p_pin *pin)
 {
 	struct weir_range *range = container_of(pin, struct weir_range, pin);
 	struct weir_window *window = range->window;
-	bool alive;
+	struct weir_file *file = NULL;
 
 	weir_window_get(window); /* before: once the bit is set the range may end, and its window with it */
 	if (test_and_set_bit(0, &pin->state)) {
@@ -522,11 +522,16 @@ bool weir_p2p_revoked(struct weir_p2p_pin *pin)
 	}
 	atomic_inc(&range->busy); /* its memory is nobody else's before controllers have stopped */
 	down_write(&window->lock);
-	alive = !range->dead;
+	if (!range->dead) { /* else they have ended already, and perhaps the file, too */
+		file = range->file;
+		kref_get(&file->refs); /* it may be closed meanwhile, and is not to be another one then */
+	}
 	range_kill(range);
 	up_write(&window->lock);
-	if (alive) /* else they have ended already, and perhaps the file, too */
-		weir_pairs_end(range->file);
+	if (file) {
+		weir_pairs_end(file);
+		weir_file_put(file);
+	}
 	weir_range_idle(range);
 	reap(window);
 	/* Acquire: pairs with range_ended(). */
