@@ -83,6 +83,9 @@ int weir_target_create(const struct weir_target_options *options, struct weir_ta
 	if (options->threads > WEIR_TARGET_THREADS_MAX)
 		return weir_fail(EINVAL, "%u server threads: give 1 to %d", options->threads,
 				 WEIR_TARGET_THREADS_MAX);
+	if (options->queues > WEIR_TARGET_QUEUES_MAX)
+		return weir_fail(EINVAL, "%u I/O queues: give 1 to %d", options->queues,
+				 WEIR_TARGET_QUEUES_MAX);
 	if (!options->subsystem_count)
 		return weir_fail(EINVAL, "a target without subsystems serves nothing; give one");
 	target = calloc(1, sizeof(*target));

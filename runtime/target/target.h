@@ -16,6 +16,7 @@
 enum {
 	WEIR_TARGET_THREADS_MAX = 64,
 	WEIR_TARGET_NAMESPACES_MAX = 64, /* of a subsystem */
+	WEIR_TARGET_QUEUES_MAX = 65535,  /* that have numbers */
 };
 
 struct weir_target;
@@ -71,7 +72,7 @@ struct weir_target_subsystem_options {
  * @subsystems: one at least
  * @subsystem_count: of these
  * @threads: server threads, 1 to WEIR_TARGET_THREADS_MAX; 0: one
- * @queues: I/O queues that a host is granted at most; 0: 64
+ * @queues: I/O queues that a host is granted at most, 1 to WEIR_TARGET_QUEUES_MAX; 0: 64
  */
 struct weir_target_options {
 	size_t size;

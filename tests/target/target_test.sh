@@ -64,6 +64,8 @@ for key in threads queues; do
   sed -i 's/-1/4294967297/' "$work/bad.json"
   refuses "more $key than 32 bits hold" 2 'it has the keys "listen" and "subsystems"' "${any[@]}" --config "$work/bad.json"
 done
+echo "{ \"queues\": 65536, \"subsystems\": [ { \"nqn\": \"$nqn\", \"namespaces\": [\"virt:1M\"] } ] }" >"$work/bad.json"
+refuses 'more queues than have numbers' 1 '65536 I/O queues: give 1 to 65535' "${any[@]}" --config "$work/bad.json"
 echo "{ \"subsystems\": [ { \"nqn\": \"$nqn\", \"namespaces\": [\"virt:1M\"], \"manager\": \"m\" } ] }" >"$work/bad.json"
 refuses 'a manager by no NQN' 1 '"m" is no NQN' "${any[@]}" --config "$work/bad.json"
 echo '{ "subsystems": ' >"$work/bad.json"
