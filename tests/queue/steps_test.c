@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * steps_test.c: steps that one lane takes by itself at a queue pair: what it may take alone, until when it
- * waits, from when on and whether it submits again, which error a context tells of, and its part of a copy.
+ * steps_test.c: steps that one lane takes by itself at a queue pair: what it may take alone, which addresses
+ * its command has, until when and for whom it waits, from when on and whether it submits again, which error a
+ * context tells of, and its part of a copy.
  * This thread is the lane, the queue pair lies in ordinary memory, and nobody serves it; nothing is timed.
  */
 #include <setjmp.h>
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include <weir/wait.h>
+#include <weir/transfer.h>
 
 enum { DEPTH = 4, LIST = 8, RETRIES = 3, PAGE = NVME_PAGE_BYTES, BLOCK_LOG2 = 9 };
 
@@ -86,6 +87,35 @@ static void test_alone_with_two_pages_at_most(void **state)
 	}
 }
 
+/* A bus may have memory elsewhere than lanes do: each address that a controller is told is the bus's, of a
+ * list's pages, too. */
+static void test_every_page_is_where_the_bus_has_it(void **state)
+{
+	enum { PAGES = 5, TICKET = 2 };
+	uint64_t buffer = 16 * PAGE + 512, offset = (uint64_t)1 << 40;
+	struct weir_event event;
+
+	(void)state;
+	for (uint32_t pages = 1; pages <= PAGES; pages++) {
+		uint32_t bytes = pages * PAGE - 512;
+		struct nvme_sqe sqe;
+
+		open_rig();
+		rig.queue.bus_offset = offset;
+		sqe = weir_sq_command(
+			&rig.queue, TICKET,
+			weir_block_request(NVME_OPCODE_READ, 0, bytes >> BLOCK_LOG2, buffer, &event));
+		assert_true(sqe.prp1 == buffer + offset);
+		if (pages <= 2)
+			assert_true(sqe.prp2 == (pages == 1 ? 0 : 17 * PAGE + offset));
+		else
+			assert_true(sqe.prp2 == WEIR_ADDR(&rig.lists[TICKET * LIST]) + offset);
+		for (uint32_t i = 0; i < LIST; i++)
+			assert_true(rig.lists[TICKET * LIST + i] ==
+				    (pages > 2 && i < pages - 1 ? (17 + i) * PAGE + offset : 0));
+	}
+}
+
 /* A timeout is as long as it was asked for, however long. */
 static void test_deadlines(void **state)
 {
@@ -123,6 +153,28 @@ static void test_ticks_come_behind(void **state)
 static weir_status status_of(uint32_t code)
 {
 	return (uint32_t)WEIR_STATUS_NVME | (uint32_t)WEIR_GROUP_REQUEST | code;
+}
+
+/* Ticks wrap every few days: what is ahead of the clock waits, what is behind it does not, whichever of the
+ * two numbers is the larger. */
+static void test_ticks_that_have_wrapped(void **state)
+{
+	uint32_t half = WEIR_RETRY_TICKS / 2, before = 1 + WEIR_RETRY_ONE;
+
+	(void)state;
+	for (uint32_t apart = 1000; apart < half; apart += (half - 2000) / 4) {
+		uint64_t now = weir_clock_ns();
+		uint32_t tick = (uint32_t)(now >> WEIR_RETRY_TICK_LOG2),
+			 ahead = before | (uint32_t)(((tick + apart) & WEIR_RETRY_TICKS) | 1)
+						  << WEIR_RETRY_AT_SHIFT,
+			 behind = before | (uint32_t)(((tick - apart) & WEIR_RETRY_TICKS) | 1)
+						   << WEIR_RETRY_AT_SHIFT;
+		weir_status status = status_of(NVME_STATUS_COMMAND_INTERRUPTED);
+
+		assert_int_equal(weir_retry_by(RETRIES, status, ahead, WEIR_FOREVER), ahead);
+		assert_int_equal(weir_retry_by(RETRIES, status, behind, WEIR_FOREVER), before);
+		assert_true(weir_retry_now(before) && !weir_retry_now(ahead));
+	}
 }
 
 /*
@@ -198,6 +250,70 @@ static void test_the_last_try_is_the_last(void **state)
 	assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 1);
 }
 
+/** struct pair - two storages of one array; the queue pair of the second is of its own */
+struct pair {
+	struct weir_disk disks[2];
+	struct weir_queue queue;
+};
+
+/* Storage @dead of two never ends its commands, the other one may. */
+static void open_pair(struct pair *pair, unsigned dead)
+{
+	open_rig();
+	memset(pair, 0, sizeof(*pair));
+	pair->queue = rig.queue;
+	pair->disks[0] = pair->disks[1] = rig.disk;
+	for (unsigned i = 0; i < 2; i++) {
+		pair->disks[i].id = i;
+		pair->disks[i].block_log2 = BLOCK_LOG2;
+		pair->disks[i].blocks = 1000;
+	}
+	pair->disks[1].queues = WEIR_ADDR(&pair->queue);
+	weir_store_u32_relaxed_sys(&weir_at(pair->disks[dead].queues, struct weir_queue, 0)->dead,
+				   WEIR_E_DEVICE_DEAD | WEIR_QUEUE_UNSAFE);
+}
+
+/* Nobody knows which of several storages an event waits for: that one of them is dead ends no wait. */
+static void test_one_of_several_is_dead(void **state)
+{
+	static struct pair pair __attribute__((aligned(128)));
+	struct weir_disks both = { .first = WEIR_ADDR(pair.disks), .count = 2 };
+	struct weir_event event;
+
+	(void)state;
+	for (unsigned dead = 0; dead < 2; dead++) {
+		open_pair(&pair, dead);
+		weir_event_reset(&event);
+		assert_true(weir_event_poll(both, &event) == 0);
+		assert_int_equal(weir_disks_wait_all(both, &event, 1, 1000), WEIR_E_TIMEOUT);
+		assert_int_equal(weir_wait_all(&pair.disks[dead], &event, 1, WEIR_FOREVER),
+				 WEIR_E_DEVICE_DEAD);
+		assert_int_equal(weir_wait_all(&pair.disks[!dead], &event, 1, 1000), WEIR_E_TIMEOUT);
+	}
+}
+
+/* A transfer's command went to the storage that has the line: if that is dead, nobody answers; if another one
+ * is, that says nothing. */
+static void test_a_transfer_knows_its_storage(void **state)
+{
+	static struct pair pair __attribute__((aligned(128)));
+	static struct weir_lines lines = { .line_log2 = BLOCK_LOG2 };
+	struct weir_array array = { .lines = WEIR_ADDR(&lines),
+				    .extent = {
+					    .disks = WEIR_ADDR(pair.disks), .disk_count = 2, .lines = 100 } };
+
+	(void)state;
+	for (unsigned dead = 0; dead < 2; dead++)
+		for (unsigned line = 0; line < 4; line++) {
+			struct weir_transfer transfer = { .line = line, .state = WEIR_TRANSFER_SENT };
+
+			open_pair(&pair, dead);
+			weir_event_reset(&transfer.event);
+			assert_int_equal(weir_transfer_test(&array, &transfer), line % 2 == dead);
+			assert_int_equal(transfer.status, line % 2 == dead ? WEIR_E_DEVICE_DEAD : WEIR_OK);
+		}
+}
+
 /* The first error of a context is the one that is told, whatever comes later. */
 static void test_the_first_error_stands(void **state)
 {
@@ -238,11 +354,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alone_with_two_pages_at_most),
+		cmocka_unit_test(test_every_page_is_where_the_bus_has_it),
 		cmocka_unit_test(test_deadlines),
 		cmocka_unit_test(test_ticks_come_behind),
+		cmocka_unit_test(test_ticks_that_have_wrapped),
 		cmocka_unit_test(test_what_is_submitted_again),
 		cmocka_unit_test(test_not_again_on_a_dead_storage),
 		cmocka_unit_test(test_the_last_try_is_the_last),
+		cmocka_unit_test(test_one_of_several_is_dead),
+		cmocka_unit_test(test_a_transfer_knows_its_storage),
 		cmocka_unit_test(test_the_first_error_stands),
 		cmocka_unit_test(test_a_move_up_to_the_last_byte),
 	};
