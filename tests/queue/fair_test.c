@@ -161,6 +161,15 @@ static void test_who_is_gone_keeps_nobody(void **state)
 	assert_int_equal(tries, WEIR_FIRST_REFUSES - WEIR_OVERTAKES);
 	end_one(rig);
 	assert_int_equal(try_submit(rig, weir_age(300, 0)), 1);
+	/* and it keeps nobody from being the next that others leave a slot to */
+	assert_int_equal(try_submit(rig, weir_age(400, WEIR_FIRST_ITERATIONS)), 0);
+	for (uint32_t i = 0; i < WEIR_OVERTAKES; i++) {
+		end_one(rig);
+		assert_int_equal(try_submit(rig, weir_age(500, 0)), 1);
+	}
+	end_one(rig);
+	assert_int_equal(try_submit(rig, weir_age(500, 0)), 0);
+	assert_int_equal(try_submit(rig, weir_age(400, WEIR_FIRST_ITERATIONS + 1)), 1);
 	free(rig);
 }
 
