@@ -355,6 +355,109 @@ static void test_a_flush_takes_no_error_of_another(void **state)
 	}
 }
 
+/* Four reads at once: of lines that are there the policy hears, and of no other. */
+static void test_four_reads_are_heard_of(void **state)
+{
+	struct weir_four at = { { KEY * LINE_BYTES + 16, OTHER_KEY * LINE_BYTES, KEY * LINE_BYTES,
+				  (KEY + 1) * LINE_BYTES } };
+	struct weir_hits hits;
+
+	(void)state;
+	for (size_t i = 0; i < STATES; i++) {
+		u64 before;
+		u32 readable;
+
+		lay_out(i, 0);
+		before = seen();
+		readable = before != 0 && weir_line_readable(before);
+		cache.data[WAY * LINE_BYTES + 16] = 77;
+		hits = weir_lines_try_four(&cache.lines, 0, at);
+		assert_int_equal(hits.missing, readable ? 10 : 15);
+		assert_true(!readable || hits.four.value[0] == 77);
+		assert_true(seen() == (readable ? before | WEIR_LINE_USED : before));
+		for (u32 way = 0; way < WEIR_WAYS; way++)
+			assert_true(way == WAY ||
+				    !(weir_load_u64_relaxed_dev(&cache.set.word[way]) & WEIR_LINE_USED));
+	}
+}
+
+/* Of lines that are dirty, or there at all, a sweep takes those of its range, up to the last one. */
+static void test_a_sweep_keeps_to_its_range(void **state)
+{
+	static const u32 kinds[] = { WEIR_SWEEP_FLUSH, WEIR_SWEEP_DROP };
+
+	(void)state;
+	for (u32 i = 0; i < 2; i++) {
+		struct weir_sweep sweep = { .first_key = KEY, .end_key = KEY + 2, .kind = kinds[i] };
+
+		for (u64 key = 1; key < 2 * KEY; key++)
+			assert_int_equal(
+				weir_sweep_minds(sweep, key << WEIR_LINE_KEY_SHIFT | WEIR_LINE_MODIFIED) != 0,
+				key == KEY || key == KEY + 1);
+	}
+}
+
+/* What could not be written is told by the storage and its block there, whatever lines and stripes are. */
+static void test_which_blocks_could_not_be_written(void **state)
+{
+	enum { LINES = WEIR_SWEEP_NAMED + 2 };
+	struct weir_disk disks[2] = { { .id = 3, .block_log2 = 9 }, { .id = 7, .block_log2 = 9 } };
+	struct weir_extent extent = {
+		.disks = WEIR_ADDR(disks), .disk_count = 2, .unit_log2 = 1, .key_base = 10, .lines = 100
+	};
+	struct weir_sweep_note note;
+	struct weir_sweep sweep = {
+		.first_key = 10, .end_key = 110, .kind = WEIR_SWEEP_FLUSH, .note = WEIR_ADDR(&note)
+	};
+	struct weir_sweeper lane = { .key = 0 };
+
+	(void)state;
+	memset(&note, 0, sizeof(note));
+	lay_out(state_named("MODIFIED"), 0);
+	cache.lines.line_log2 = 12;
+	weir_store_u64_relaxed_dev(&cache.lines.extents, WEIR_ADDR(&extent));
+	weir_store_u32_relaxed_dev(&cache.lines.extent_count, 1);
+	for (u32 line = 0; line < LINES; line++) {
+		lane.key = 10 + line;
+		lane = weir_sweep_error(lane, &cache.lines, sweep, FAULT + line);
+		assert_int_equal(lane.key, 0);
+	}
+	assert_int_equal(lane.result.key, 10);
+	assert_int_equal(lane.result.status, FAULT);
+	assert_int_equal(weir_load_u64_relaxed_dev(&note.failed), LINES);
+	for (u32 line = 0; line < WEIR_SWEEP_NAMED; line++) {
+		assert_int_equal(note.named[line].disk, line / 2 % 2 ? 7 : 3);
+		assert_int_equal(note.named[line].status, FAULT + line);
+		assert_int_equal(note.named[line].lba, (line / 4 * 2 + line % 2) * 8);
+	}
+}
+
+/* A storage that did not answer in time is the one that is noted, wherever its number falls, and no other. */
+static void test_who_was_late(void **state)
+{
+	static const u32 late[] = { 0, 1, 5, WEIR_SWEEP_LATE - 1, 2 * WEIR_SWEEP_LATE + 5, 9 };
+	struct weir_sweep_note note;
+	struct weir_sweep sweep = { .note = WEIR_ADDR(&note) };
+
+	(void)state;
+	memset(&note, 0, sizeof(note));
+	for (size_t i = 0; i < sizeof(late) / sizeof(*late); i++) {
+		assert_int_equal(weir_sweep_expired(sweep, late[i]), 0);
+		weir_sweep_was_expired(sweep, late[i]);
+		for (u32 id = 0; id < 3 * WEIR_SWEEP_LATE; id++) {
+			u32 noted = 0;
+
+			for (size_t k = 0; k <= i; k++)
+				noted |= late[k] == id;
+			assert_int_equal(weir_sweep_expired(sweep, id), noted);
+		}
+	}
+	assert_true(weir_load_u64_relaxed_dev(&note.late) != 0);
+	sweep.note = 0;
+	weir_sweep_was_expired(sweep, 1);
+	assert_int_equal(weir_sweep_expired(sweep, 1), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -363,6 +466,10 @@ int main(void)
 		cmocka_unit_test(test_errors_are_consumed),
 		cmocka_unit_test(test_a_mark_that_meets_another),
 		cmocka_unit_test(test_a_flush_takes_no_error_of_another),
+		cmocka_unit_test(test_four_reads_are_heard_of),
+		cmocka_unit_test(test_a_sweep_keeps_to_its_range),
+		cmocka_unit_test(test_which_blocks_could_not_be_written),
+		cmocka_unit_test(test_who_was_late),
 	};
 
 	return cmocka_run_group_tests_name("line_state", tests, NULL, NULL);
