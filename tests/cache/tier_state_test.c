@@ -204,6 +204,35 @@ static void test_the_oldest_goes(void **unused)
 	}
 }
 
+/* A line that is copied up and stays is the newest from then on. */
+static void test_who_is_used_stays(void **unused)
+{
+	(void)unused;
+	for (u64 begin = 0; begin <= 4095; begin += 819)
+		for (u32 used = 0; used < WEIR_WAYS; used++) {
+			lay_out(0);
+			for (u32 way = 0; way < WEIR_WAYS; way++)
+				weir_store_u64_relaxed_dev(
+					&cache.set.word[way],
+					(u64)(100 + way) << WEIR_LINE_KEY_SHIFT |
+						((begin + way) * WEIR_LINE_VERSION & WEIR_LINE_VERSIONS) |
+						WEIR_LINE_READY);
+			assert_int_equal(weir_tier_choose(weir_set_probe(&cache.set)), 0);
+			assert_true(weir_tier_take(&cache.lines, 0, 100 + used, 0) ==
+				    WEIR_ADDR(&cache.data[used * LINE_BYTES]));
+			assert_true(weir_load_u64_relaxed_dev(&cache.set.word[used]) & WEIR_LINE_PINS);
+			weir_store_u64_relaxed_dev(&cache.set.word[used],
+						   weir_load_u64_relaxed_dev(&cache.set.word[used]) -
+							   WEIR_LINE_PIN);
+			for (u32 next = 0; next < WEIR_WAYS; next++) {
+				u32 way = weir_tier_choose(weir_set_probe(&cache.set));
+
+				assert_true(way < WEIR_WAYS && (way == used) == (next == WEIR_WAYS - 1));
+				weir_add_u64_relaxed_dev(&cache.set.word[way], WEIR_LINE_PIN);
+			}
+		}
+}
+
 /* A line that is being copied is no place; an empty one is the first. */
 static void test_places(void **unused)
 {
@@ -283,11 +312,9 @@ static void test_shared_once_it_is_down(void **unused)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_the_table),
-		cmocka_unit_test(test_the_oldest_goes),
-		cmocka_unit_test(test_places),
-		cmocka_unit_test(test_shares_of_the_tier),
-		cmocka_unit_test(test_shared_once_it_is_down),
+		cmocka_unit_test(test_the_table),          cmocka_unit_test(test_the_oldest_goes),
+		cmocka_unit_test(test_who_is_used_stays),  cmocka_unit_test(test_places),
+		cmocka_unit_test(test_shares_of_the_tier), cmocka_unit_test(test_shared_once_it_is_down),
 	};
 
 	return cmocka_run_group_tests_name("tier_state", tests, NULL, NULL);
