@@ -264,6 +264,13 @@ static void test_references_and_buckets_are_bounded(void **state)
 	bring_to(rig, "Shared", WEIR_SHARE_MOST);
 	assert_int_equal(weir_share_try_join(&rig->share, weir_share_find(&rig->share, KEY)), 0);
 	assert_int_equal(weir_share_refs(word_of(rig)), WEIR_SHARE_MOST);
+	/* One more does not wait for any of them: it has a copy. */
+	assert_int_equal(weir_share_try_guest(&rig->share, &rig->disk, weir_share_find(&rig->share, KEY),
+					      weir_shared_none(0, WEIR_E_LOCKED), WEIR_FOREVER)
+				 .kind,
+			 WEIR_SHARED_COPY);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig->share.unshared), 1);
+	assert_int_equal(weir_share_refs(word_of(rig)), WEIR_SHARE_MOST);
 	rig->disk.blocks = 64;
 	for (unsigned line = 1; line < WEIR_WAYS; line++) {
 		rig->words.word[0].value_ = (uint64_t)(KEY + line) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_READY;
