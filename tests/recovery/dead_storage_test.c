@@ -72,6 +72,18 @@ static struct weir_storage *open_storage(struct fixture *fixture, const char *ur
 	return storage;
 }
 
+/* Its lines, and arrays of both storages. */
+static void open_cache(struct fixture *fixture, uint32_t policy)
+{
+	must(weir_cache_create(fixture->context,
+			       WEIR_OPTIONS(cache, .lines = LINES, .line_bytes = BLOCK, .policy = policy),
+			       &fixture->cache));
+	must(weir_array_open(fixture->cache, &fixture->living, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			     &fixture->array));
+	must(weir_writer_open(fixture->cache, &fixture->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8),
+			      &fixture->writer));
+}
+
 /* @uri: of the storage that dies, or does not answer, with @deadline_us */
 static void open_fixture_of(struct fixture *fixture, uint32_t width, const char *uri, uint64_t deadline_us)
 {
@@ -87,12 +99,7 @@ static void open_fixture_of(struct fixture *fixture, uint32_t width, const char 
 	for (uint64_t i = 0; i < BYTES / 8; i++)
 		words[i] = test_word(1, i);
 	must(weir_storage_write(fixture->living, 0, words, sizeof(words)));
-	must(weir_cache_create(fixture->context, WEIR_OPTIONS(cache, .lines = LINES, .line_bytes = BLOCK),
-			       &fixture->cache));
-	must(weir_array_open(fixture->cache, &fixture->living, 1, WEIR_OPTIONS(array, .element_bytes = 8),
-			     &fixture->array));
-	must(weir_writer_open(fixture->cache, &fixture->dying, 1, WEIR_OPTIONS(array, .element_bytes = 8),
-			      &fixture->writer));
+	open_cache(fixture, 0);
 	fixture->verdict = alloc(fixture, sizeof(struct test_verdict));
 }
 
@@ -195,12 +202,17 @@ static struct weir_cache_stats cache_stats(struct fixture *fixture)
 	return stats;
 }
 
-static uint64_t commands_of(struct weir_storage *storage)
+static struct weir_stats stats_of(struct weir_storage *storage)
 {
 	struct weir_stats stats = { .size = sizeof(stats) };
 
 	must(weir_stats(storage, &stats));
-	return stats.commands;
+	return stats;
+}
+
+static uint64_t commands_of(struct weir_storage *storage)
+{
+	return stats_of(storage).commands;
 }
 
 /* The dead storage had every line of the cache; the other one is read as ever. Every command ended, and none
@@ -218,6 +230,7 @@ static void test_the_other_goes_on(void **state)
 			must(read_elements(&fixture, &fixture.array));
 			check_reads(&fixture);
 			assert_int_equal(commands_of(fixture.dying), LINES + 1);
+			assert_int_equal(stats_of(fixture.dying).failed, LINES + 1);
 			must(weir_cache_destroy(fixture.cache));
 			close_storages(&fixture);
 		}
@@ -304,6 +317,26 @@ static void test_lines_that_stay(void **state)
 		refused(read_elements(&fixture, &fixture.array), "the controller failed");
 		assert_int_equal(commands_of(fixture.dying), 0); /* none has ended */
 		/* and none of the lines, which were being read, is called lost */
+		must(weir_cache_destroy(fixture.cache));
+		close_storages(&fixture);
+	}
+}
+
+/* Of a cache in which each line has one place only, that place stays: nothing else makes room. */
+static void test_a_place_that_stays(void **state)
+{
+	(void)state;
+	if (!test_on_cpu()) /* the host reaches no queues */
+		return;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct fixture fixture;
+
+		open_fixture(&fixture, test_width(w), ends[0]);
+		must(weir_cache_destroy(fixture.cache));
+		open_cache(&fixture, WEIR_POLICY_DIRECT);
+		fetch_ahead(&fixture, 1);
+		declare_unsafe(&fixture);
+		refused(read_elements(&fixture, &fixture.array), "the controller failed");
 		must(weir_cache_destroy(fixture.cache));
 		close_storages(&fixture);
 	}
@@ -415,6 +448,7 @@ int main(void)
 		cmocka_unit_test(test_no_line_makes_room_for_a_dead_storage),
 		cmocka_unit_test(test_no_copy_of_a_dead_storage),
 		cmocka_unit_test(test_lines_that_stay),
+		cmocka_unit_test(test_a_place_that_stays),
 		cmocka_unit_test(test_what_is_lost),
 		cmocka_unit_test(test_commands_without_a_waiter),
 		cmocka_unit_test(test_a_closed_storage_keeps_no_line),
