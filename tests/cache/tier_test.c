@@ -221,6 +221,16 @@ static void test_shared_buffers(void **state)
 			do_step(&bench, TEST_STEP_GET, line, *word_of(&bench, line));
 		do_step(&bench, TEST_STEP_COPY, 0, WEIR_PATH_TIER);
 		do_step(&bench, TEST_STEP_GET, 0, 12345);
+		/* what the cache has is newer than a copy that the tier kept */
+		do_steps(&bench,
+			 (struct test_step[]){ { TEST_STEP_PUT, 0, 0, 1, 777 },
+					       { TEST_STEP_ACQUIRE, 0, 0, 0, 1 },
+					       { TEST_STEP_WAIT, 0, 0, 0, WEIR_OK },
+					       { TEST_STEP_LOAD, 0, 0, 1, 777 },
+					       { TEST_STEP_RELEASE, 0, 0, 0, WEIR_OK },
+					       { TEST_STEP_GET, 0, 0, 1, 777 } },
+			 6);
+		*word_of(&bench, 0) = 777;
 		close_bench(&bench);
 	}
 }

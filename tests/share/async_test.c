@@ -209,6 +209,28 @@ static void test_prefetched_lines_are_hits(void **state)
 		}
 }
 
+/* Elements that lie across lines: up to the line with the last byte of the last one. */
+static void test_a_prefetch_up_to_the_last_byte(void **state)
+{
+	static const struct {
+		uint64_t elements, lines; /* of 24 bytes, of 512 */
+	} cases[] = { { 21, 1 }, { 22, 1 }, { 42, 0 }, { 43, 1 }, { 64, 0 }, { 65, 1 } };
+	struct test_prefetch_args args = { .each = 0 };
+	struct rig rig;
+
+	(void)state;
+	open_rig(&rig, test_width(0), 8, 1, "virt:64K?block=512");
+	open_array(&rig, 256, 512, 65536, &args.array);
+	must(weir_array_open(rig.cache, rig.storages, 1, WEIR_OPTIONS(array, .element_bytes = 24),
+			     &args.array));
+	args.started = alloc(&rig, 8);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) { /* each goes on where the last ended */
+		args.each = cases[i].elements;
+		assert_int_equal(prefetch(&rig, &args, 1), cases[i].lines);
+	}
+	close_rig(&rig);
+}
+
 /* A cache of 4 lines: a prefetch of 128 neither waits for anybody nor leaves a line pinned. */
 static void test_a_prefetch_larger_than_the_cache(void **state)
 {
@@ -382,6 +404,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_way_to_wait),
 		cmocka_unit_test(test_prefetched_lines_are_hits),
+		cmocka_unit_test(test_a_prefetch_up_to_the_last_byte),
 		cmocka_unit_test(test_a_prefetch_larger_than_the_cache),
 		cmocka_unit_test(test_a_cache_that_goes_before_its_commands),
 		cmocka_unit_test(test_copies_from_storage_and_cache),

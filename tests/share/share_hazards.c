@@ -126,7 +126,8 @@ void test_lines_move_both_ways(void **state)
 			  { TEST_STEP_WAIT, 2, 20, 0, WEIR_OK },
 			  { TEST_STEP_ACQUIRE, 3, 20, 0, 2 },       /* a guest of its own */
 			  { TEST_STEP_RELEASE, 2, 20, 0, WEIR_OK }, /* the owner goes first */
-			  { TEST_STEP_IN_USE, 2, 20, 0, 1 }, { TEST_STEP_MODIFY, 3, 20, 0, WEIR_OK },
+			  { TEST_STEP_IN_USE, 2, 20, 0, 1 }, { TEST_STEP_IN_USE, 3, 20, 0, 0 },
+			  { TEST_STEP_MODIFY, 3, 20, 0, WEIR_OK },
 			  { TEST_STEP_STORE, 2, 20, 1, 200 },       /* into the owner's memory */
 			  { TEST_STEP_RELEASE, 3, 20, 0, WEIR_OK }, /* the guest propagates */
 			  { TEST_STEP_IN_USE, 2, 20, 0, 0 }, { TEST_STEP_GET, 0, 20, 1, 200 }),
