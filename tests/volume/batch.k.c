@@ -4,6 +4,7 @@
 #include "batch.h"
 
 enum { GOOD = 0, FAILED = 1, WRONG = 2, GIVEN_UP = 3 };
+enum { NOTHING_US = 30000000 }; /* for what is done at once, on any machine */
 
 WEIR_FN u64 word_of(u64 lba, u64 word)
 {
@@ -156,7 +157,10 @@ WEIR_KERNEL(test_batch_wait, struct test_batch_args)
 	WEIR_GLOBAL struct weir_pool *pool = weir_at(args->batches.pool, struct weir_pool, 0);
 	weir_addr buffer = weir_pool_take(pool, (u64)1 << args->batches.disk.block_log2, 0);
 	u32 even = weir_lane() % 2 == 0, sent, busy;
+	u64 begun = weir_clock_ns();
 
+	result[GIVEN_UP] += weir_batch_wait(&args->batches, NOTHING_US) != 0; /* nothing is pending */
+	result[GIVEN_UP] += weir_clock_ns() - begun >= (u64)NOTHING_US * 1000;
 	fill(args, buffer, weir_thread());
 	sent = weir_batch_submit(&args->batches, even,
 				 request_of(args, NVME_OPCODE_WRITE, weir_thread(), buffer));
