@@ -45,6 +45,7 @@ check "refused: a policy without its header" 1 '-Duser_policy=HEADER' "$policies
 check "refused: a trace that is none" 2 '--trace takes zipf' "$policies" --trace=walk
 check "refused: lines that are no sets" 2 '--lines takes a multiple of 4' "$policies" --lines=6
 check "refused: no lanes" 2 '--lanes does not take "0"; it is a whole number from 1 to' "$policies" --lanes=0
+check "refused: waves of three" 1 'wave_lanes is 3; it must be a power of two' "$policies" "${small[@]}" --policy=lru --trace=zipf --lanes=64 --wave=3
 check "refused: an unknown option" 2 '--turbo is no option' "$policies" --turbo
 check "refused: a word" 2 '"zipf" is one argument too many' "$policies" zipf
 check "refused: a device that is not there" 1 'no backend "abacus"' "$policies" --backend=abacus

@@ -12,7 +12,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..24
+echo 1..25
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -114,6 +114,9 @@ print("%x" % ((((crc >> 15) | (crc << 17)) + 0xa282ead8) & 0xFFFFFFFF))')" &&
   "$tool" upload "$folder/x.tfrecord" "file:$folder/three" && dd if=/dev/zero of="$folder/three" bs=4096 count=1 conv=notrunc status=none &&
   ! "$tool" upload "$folder/x.tfrecord" "file:$folder/three" --checks 2>"$folder/err" && grep -q 'record 0 .*damaged' "$folder/err"
 verdict $? "an upload checks records where it is to"
+"$tool" index "file:$folder/x.tfrecord" >/dev/null && rm -f "$folder/x.tfrecord.weir" &&
+  ! "$tool" index "file:$folder/x.tfrecord" --checks >/dev/null 2>"$folder/err" && grep -q 'record 0 .*damaged' "$folder/err"
+verdict $? "so does an index"
 "$tool" make "$folder/first" "$folder/second" --samples 3 2>"$folder/err"
 [ $? = 2 ] && grep -q 'give make PATH' "$folder/err" && [ ! -e "$folder/first" ]
 verdict $? "samples are written to one path"

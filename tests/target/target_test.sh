@@ -38,6 +38,11 @@ cat >"$work/good.json" <<END
                     "hosts": ["nqn.2026-11.org.example:host"] } ] }
 END
 serves 'a JSON file' '1M, read only' --config "$work/good.json"
+for engine in true false; do
+  printf '{ "listen": ["tcp://127.0.0.1:0"], "subsystems": [ { "nqn": "%s", "namespaces": ["virt:1M"], "engine": %s } ] }' \
+    "$nqn" $engine >"$work/engine.json"
+  serves "a subsystem's \"engine\" in the file: $engine" "is virt:1M ($([ $engine = true ] && echo volumes || echo 1M), " --config "$work/engine.json"
+done
 refuses 'nothing to serve' 2 'a subsystem is missing'
 refuses 'no NQN' 1 'is no NQN' "${any[@]}" --subsystem disk1=virt:1M
 longest=nqn.$(printf 'x%.0s' $(seq 219)) # 223 characters
