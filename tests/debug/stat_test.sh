@@ -97,6 +97,11 @@ text "listed" 0 "$pid  $(basename "$bed")" list
 text "with its storages" 0 'virt:1M?block=512&shadow=on  virt:2M?block=512&fault=late:us=1' list
 [ "$(stat -c %a "$folder")" = 700 ] && [ "$(stat -c %a "$folder/$pid-1" "$folder/$pid-2" | sort -u)" = 600 ]
 report $? "folder and files are the user's alone" "$(ls -la "$folder")"
+for mode in 720 702 777; do
+  chmod $mode "$folder"; unlisted "not where others may write, as in a folder of mode $mode" "$pid"
+done
+chmod 700 "$folder"
+text "listed again" 0 "$pid  $(basename "$bed")" list
 seen "a process at work" "$pid" 'd["version"] and p["pid"] == int(pid) and p["error"] is None and s["uri"] == "virt:1M?block=512&shadow=on" and s["words"] == "live"
   and s["queue_count"] == 3 == len(q) and s["depth"] == 8 and [x["id"] for x in q] == [1, 2, 3] and s["block_bytes"] == 512
   and s["timeout_ms"] == 600000 and s["command_timeout_ms"] == 30000 and s["path"] == "direct" and not s["service"]

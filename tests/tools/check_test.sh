@@ -391,6 +391,13 @@ assert [one["answer"] for one in storages] == ["yes", "no"] and storages[0]["byt
 assert storages[0]["uri"].endswith("/?") and storages[1]["uri"].endswith("/??ro=2"), storages
 EOF
 report $? "storages whose names are no UTF-8" "$(cat "$work/json")"
+timeout 100 "$check" --json --storage 'virt:1M?fault=status:code=0x281:op=read' --storage virt:1M >"$work/json" 2>/dev/null; rc=$?
+python3 - "$work/json" $rc <<'EOF'
+import json, sys
+broken, sound = json.load(open(sys.argv[1]))["storages"]
+assert sys.argv[2] == "3" and broken["answer"] == "no" and "unrecovered read" in broken["why"] and sound["answer"] == "yes", (broken, sound)
+EOF
+report $? "a storage whose first block cannot be read" "status $rc: $(cat "$work/json")"
 timeout 600 "$check" --json >"$work/here" 2>/dev/null; rc=$?
 [ $rc -eq 0 ] || [ $rc -eq 1 ] || [ $rc -eq 3 ]; bad=$?
 python3 - "$work/here" $rc <<'EOF'

@@ -131,7 +131,8 @@ finish "Zipf places; a load without times"
 
 load_of 1000 virt:2M virt:2M --cached=128K --verify --offset=64K
 json 'j["bad_blocks"] == 0 and j["reads"] > 0 and j["raw_iops"] > 0 and j["ratio_to_raw"] > 0' \
-    'j["misses"] > j["cache_lines"] and j["lines_used"] >= j["misses"] and j["commands"] == j["misses"]'
+    'j["misses"] > j["cache_lines"] and j["lines_used"] >= j["misses"] and j["commands"] == j["misses"]' \
+    'j["requests"] > j["reads"] and j["errors"] == 0'
 load_of 1000 virt:2M --cached=64K --verify --zipf=1 --policy=frequency
 json 'j["policy"] == "frequency" and j["bad_blocks"] == 0 and 0 < j["misses"] < j["lines_used"]'
 finish "misses of a small cache over a stripe, beside raw reads"
