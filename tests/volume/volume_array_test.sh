@@ -127,6 +127,10 @@ if "$fabrics" secret >/dev/null 2>&1; then
   output=$(timeout 60 "$check" --storage "vol:known?hostnqn=$nqn.client&dhchap_secret=$dir/stranger&wait_ms=500" 2>&1)
   [ $? = 3 ] && grep -q 'the secrets differ\|does not believe' <<<"$output"
   report $? 'a client with another secret' "$output"
+  head -c 100000 /dev/urandom >"$dir/in"
+  mine=(--hostnqn "$nqn.client" --secret "$dir/client")
+  { tool put known "$dir/in" "${mine[@]}" && tool get known "$dir/back" "${mine[@]}" && cmp -n 100000 "$dir/in" "$dir/back"; } >"$dir/output" 2>&1
+  report $? 'a file that goes there and comes back' "$(cat "$dir/output")"
   # A host with a key and a volume of its own, and the volume of another.
   { tool create others 8M --replicas 1 && tool share others --host "$nqn.other"; } >"$dir/output" 2>&1
   other="hostnqn=$nqn.other&dhchap_secret=$dir/other"

@@ -69,6 +69,11 @@ says "another one's key" 1 "refuses the TLS key of host $nqn:me" "${v[@]}" --hos
 vol="vol:a?daemon=127.0.0.1:$port&hostnqn=$nqn:me&daemon_psk=$work/me.psk"
 says 'a client reads and writes it' 0 '' "$perf" "$vol&tls_psk=$work/me.psk" --rw=randrw --runs=1 --runtime=0.2 --verify --size=256K
 says 'lanes that choose engines, too' 0 '' "$perf" "$vol&tls_psk=$work/me.psk&lanes=1" --rw=randrw --runs=1 --runtime=0.2 --verify --size=256K
+head -c 300000 /dev/urandom >"$work/in"
+says 'a file goes there' 0 '' "${me[@]}" --engine-psk "$work/me.psk" put a "$work/in"
+says 'and comes back' 0 '' "${me[@]}" --engine-psk "$work/me.psk" get a "$work/out"
+cmp -n 300000 "$work/in" "$work/out"; report $? 'as it was'
+says 'not as a host that it is not shared with' 1 "host $nqn:other may not" "${other[@]}" --engine-psk "$work/other.psk" get a "$work/out"
 says 'not without a key for the daemon' 1 'takes hosts by TLS only' "$perf" "vol:a?daemon=127.0.0.1:$port&hostnqn=$nqn:me&tls_psk=$work/me.psk" --runs=1 --runtime=0.2 --size=64K
 says 'not without one for engines' 1 'by TLS only' "$perf" "$vol&wait_ms=500" --runs=1 --runtime=0.2 --size=64K
 says 'not in the name of another host' 1 "host $nqn:other may not read" \

@@ -114,6 +114,10 @@ static char *make_uri(const struct copied *volume)
 	add_text(uri, "?daemon=", volume->daemon);
 	if (volume->key)
 		add_text(uri, "&daemon_psk=", volume->key);
+	if (volume->engine_key)
+		add_text(uri, "&tls_psk=", volume->engine_key);
+	if (volume->secret)
+		add_text(uri, "&dhchap_secret=", volume->secret);
 	if (volume->hostnqn)
 		add_text(uri, "&hostnqn=", volume->hostnqn);
 	return fclose(uri) == 0 ? text : NULL;

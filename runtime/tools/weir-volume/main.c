@@ -47,6 +47,8 @@ struct request {
 	const char *host;
 	const char *hostnqn;
 	const char *key;
+	const char *engine_key;
+	const char *secret;
 	const char *add;
 	uint64_t unit;
 	uint32_t rights;
@@ -84,6 +86,10 @@ static const struct tool_option options[] = {
 	  NULL, NULL },
 	{ "tls-psk", "FILE", TOOL_TEXT, &request.key, 0, 0,
 	  "this host's key, where the daemon takes hosts by TLS\n(weir-volumed --host, --manager)", NULL,
+	  NULL },
+	{ "engine-psk", "FILE", TOOL_TEXT, &request.engine_key, 0, 0,
+	  "put, get: this host's key, where engines take hosts by TLS\n(weir-target --host)", NULL, NULL },
+	{ "secret", "FILE", TOOL_TEXT, &request.secret, 0, 0, "likewise, where they ask for a secret", NULL,
 	  NULL },
 	{ "hostnqn", "NQN", TOOL_TEXT, &request.hostnqn, 0, 0,
 	  "who this host is (this user's host NQN; weir-fabrics show)", NULL, NULL },
@@ -251,7 +257,8 @@ static int status(char **operands)
 
 static int copy(char **operands, bool put)
 {
-	const struct copied copied = { request.daemon, request.key, request.hostnqn, operands[0] };
+	const struct copied copied = { request.daemon, request.key,     request.engine_key,
+				       request.secret, request.hostnqn, operands[0] };
 
 	return copy_file(&copied, operands[1], put) == 0 ? 0 : bad();
 }

@@ -11,11 +11,17 @@ void print_volume(json_t *result);
 void print_engines(json_t *result);
 void print_status(json_t *result);
 
-/** struct copied - a volume; @key: file with this host's key, or NULL; @hostnqn: who it is; NULL: this user's
+/**
+ * struct copied - a volume
+ * @key: file with this host's key for the daemon, or NULL
+ * @engine_key, @secret: likewise, for engines
+ * @hostnqn: who it is; NULL: this user's
  */
 struct copied {
 	const char *daemon;
 	const char *key;
+	const char *engine_key;
+	const char *secret;
 	const char *hostnqn;
 	const char *name;
 };
