@@ -38,6 +38,40 @@ for file in from-*.c from-*.cpp; do
   output=$(timeout 300 "./${file%.*}" 2>&1)
   report $? "$file: it runs, and finds its own result right" "$output"
 done
+# What <weir/weir.hpp> is given reaches the C calls, by whichever of its ways.
+cat >names.cpp <<'END'
+#include <cstdio>
+#include <string>
+
+#include <weir/weir.hpp>
+
+static int written(weir::storage &&to)
+{
+	char block[4096] = "";
+
+	return weir_storage_write(to.get(), 0, block, sizeof(block));
+}
+
+int main()
+{
+	weir::context context("cpu", WEIR_OPTIONS(context, .wave_lanes = 4));
+	struct weir_storage_options options = {};
+	struct weir_context_info info = {};
+	std::string name = "virt:1M";
+
+	options.size = sizeof(options);
+	options.read_only = 1;
+	int found[4] = { written(weir::storage(context, "virt:1M")), written(weir::storage(context, name)),
+			 written(weir::storage(context, "virt:1M", &options)), written(weir::storage(context, name, &options)) };
+
+	info.size = sizeof(info);
+	weir::check(weir_context_info(context.get(), &info));
+	std::printf("%d %d %d %d, waves of %u\n", found[0], found[1], found[2], found[3], info.wave_lanes);
+	return found[0] == 0 && found[1] == 0 && found[2] < 0 && found[3] < 0 && info.wave_lanes == 4 ? 0 : 1;
+}
+END
+output=$(g++ -O1 -Wall -Wextra -Werror names.cpp -o names $(pkg-config --cflags --libs weir) 2>&1 && timeout 300 ./names)
+report $? "options of a context and of a storage, by a literal and by a std::string" "$output"
 if command -v nvcc >/dev/null; then
   fast=$([ -z "$(nvcc --help | grep Ofast-compile)" ] || echo --Ofast-compile=max)
   output=$(timeout 900 nvcc -arch=sm_90 $fast $(pkg-config --cflags) -c from-cuda.cu -o from-cuda.o 2>&1)
