@@ -146,6 +146,7 @@ table check <<CASES
   spmv | the vector on storage, small cache | "x_stored": true | @/urand10.bel --x virt:1M --verify --cache-lines 8
   vecmean | u64 | "elements": 524288 | virt:4M --verify --plain --repeat 2
   vecmean | f32 | "type": "f32" | virt:4M --type f32 --verify --plain
+  vecmean | f32, twice as many as of u64 | "elements": 1048576 | virt:4M --type f32 --verify
   vecmean | f32, 8 lines of 512 bytes | "line_bytes": 512 | virt:1M --type f32 --verify --cache-lines 8 --line 512
   vecmean | wave 32, lines of 64K | "line_bytes": 65536 | virt:4M?block=512 --verify --wave 32 --line 65536 --cache 2M --plain
   vecmean | a part of a file | "bytes": 8192 | file:@/kron14.bel.dst --size 8192 --verify
@@ -154,6 +155,7 @@ table check <<CASES
   vectoradd | f32, nothing read that is overwritten | "cached_bytes_read": 8388608 | virt:12M --type f32 --cache 16M --runs 1 --verify
   vectoradd | 16 cache lines of 512 bytes, tiles of 4K | "line_bytes": 512 | virt:1M?block=512 --cache-lines 16 --line 512 --tile 4K --verify
   vectoradd | wave 32, lines of 64K | "tile_bytes": 65536 | virt:6M --wave 32 --line 65536 --tile 64K --cache 2M --runs 1 --verify
+  vectoradd | tiles as long as lines are | "tile_bytes": 16384 | virt:6M --line 16K --cache 2M --runs 1 --verify
   vectoradd | a file, depth 2, one queue | "cached_bytes_written": 1048576 | file:@/scratch --depth 2 --queues 1 --runs 2 --verify
   ctc | one lane | "best_speedup": [0-9] | virt:1M?lat_us=20 --step 1 --runs 1 --commands 8
   ctc | 100 lanes in blocks of 32 | "lanes": 100 | virt:8M --lanes 100 --block 32 --step 1 --runs 1 --commands 8
