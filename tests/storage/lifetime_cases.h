@@ -33,4 +33,9 @@ void test_null_arguments(void **state);
 void test_the_table_is_whole(void **state);
 void test_addresses_are_not_reused(void **state);
 
+/* Cases of lifetime_virtual.c. */
+void test_readers_are_waited_for(void **state);
+void test_a_read_that_was_left_in_a_late_slot(void **state);
+void test_waves_with_a_closed_cache(void **state);
+
 #endif

@@ -7,12 +7,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <weir/file.h>
@@ -210,52 +207,6 @@ static void test_running_kernels(void **state)
 }
 
 /* What cannot be written is said by whoever closes, whichever that is, once. */
-/** struct gate - what lifetime_wait waits for, and whether the host's call has returned */
-struct gate {
-	atomic_uint *open;
-	atomic_bool returned;
-};
-
-/* A call that does not wait has returned long before. */
-static void *open_late(void *argument)
-{
-	struct gate *gate = argument;
-
-	for (unsigned i = 0; i < 1000 && !atomic_load(&gate->returned); i++)
-		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
-	atomic_store(gate->open, 1);
-	return NULL;
-}
-
-/* A cache that is read alone is not written back; kernels that read it are waited for all the same. */
-static void test_readers_are_waited_for(void **state)
-{
-	struct lifetime_wait_args args = { .gate = 0 };
-	struct weir_storage *storage;
-	struct weir_context *context;
-	struct weir_cache *cache;
-	struct gate gate = { .returned = false };
-	uint32_t *out;
-	pthread_t thread;
-
-	(void)state;
-	if (!test_on_cpu())
-		skip();
-	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context));
-	must(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .queues = 1), &storage));
-	must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4), &cache));
-	must(weir_array_open(cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.array));
-	must(weir_alloc_host(context, sizeof(uint32_t), &args.gate, (void **)&gate.open));
-	must(weir_alloc_host(context, sizeof(uint32_t), &args.out, (void **)&out));
-	must(weir_launch(context, "lifetime_wait", 1, 1, &args, sizeof(args)));
-	assert_int_equal(pthread_create(&thread, NULL, open_late, &gate), 0);
-	must(weir_cache_destroy(cache));
-	assert_int_equal(__atomic_load_n(out, __ATOMIC_ACQUIRE), 1);
-	atomic_store(&gate.returned, true);
-	pthread_join(thread, NULL);
-	must(weir_context_close(context));
-}
-
 static void test_losses(void **state)
 {
 	static const char *const faults[] = { "&fault=status:code=0x280:op=write", "" };
@@ -582,7 +533,9 @@ int main(void)
 		cmocka_unit_test(test_faults_wait_for_sync),
 		cmocka_unit_test(test_lanes_with_closed_storages),
 		cmocka_unit_test(test_a_read_that_was_left),
+		cmocka_unit_test(test_a_read_that_was_left_in_a_late_slot),
 		cmocka_unit_test(test_lanes_with_closed_caches),
+		cmocka_unit_test(test_waves_with_a_closed_cache),
 		cmocka_unit_test(test_stripes),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_batches),
