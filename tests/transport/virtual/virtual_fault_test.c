@@ -401,6 +401,24 @@ static void test_held_and_abort(void **state)
 	}
 }
 
+/* Of three commands two are in a group and one is late: the group waits for that one, until it is aborted. */
+static void test_held_and_abort_of_a_late_one(void **state)
+{
+	struct driver driver;
+	struct nvme_cqe cqe;
+
+	(void)state;
+	open_held(&driver, true);
+	assert_int_equal(abort_command(&driver, 2), 0);
+	driver_reap(&driver, 1, &cqe);
+	assert_int_equal(driver_cid(&cqe), 2);
+	assert_int_equal(driver_status(&cqe), NVME_STATUS_ABORT_REQUESTED);
+	assert_in_range(next_cid(&driver), 0, 1);
+	assert_in_range(next_cid(&driver), 0, 1);
+	assert_int_equal(next_cid(&driver), NONE);
+	driver_close(&driver);
+}
+
 static void test_held_and_deletion(void **state)
 {
 	struct driver driver;
@@ -518,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_drop_and_reset),
 		cmocka_unit_test(test_drop_everything),
 		cmocka_unit_test(test_held_and_abort),
+		cmocka_unit_test(test_held_and_abort_of_a_late_one),
 		cmocka_unit_test(test_held_and_deletion),
 		cmocka_unit_test(test_held_and_reset),
 		cmocka_unit_test(test_duplicate),
