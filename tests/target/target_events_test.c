@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "../rig/leaks.h"
 #include "target_host.h"
 
 enum {
@@ -400,6 +401,29 @@ static void what_cannot_change_changes_nothing(void **state)
 	check_ana(&first, 0, NVME_ANA_OPTIMIZED, 1);
 }
 
+/* A storage that a refused reload had opened already is closed again. */
+static void what_was_opened_in_vain_is_closed(void **state)
+{
+	char path[] = "/tmp/weir_target_events_XXXXXX", uri[100];
+	int file = mkstemp(path);
+
+	(void)state;
+	assert_true(file >= 0);
+	assert_int_equal(ftruncate(file, 1 << 20), 0);
+	snprintf(uri, sizeof(uri), "file:%s?block=512&mdts=8K", path);
+	subsystem.namespace_count = 3;
+	spaces[2].uri = uri;
+	for (unsigned i = 0; i < 2; i++) {
+		unsigned before = test_files();
+
+		assert_int_equal(weir_target_reload(target, &options), -EBUSY);
+		assert_true(i == 0 || test_files() == before);
+	}
+	spaces[2].uri = "virt:4M?block=512";
+	close(file);
+	unlink(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -414,6 +438,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(discovery_has_another_generation, serve, end),
 		cmocka_unit_test_setup_teardown(discovery_notifies_of_a_reload, serve, end),
 		cmocka_unit_test_setup_teardown(what_cannot_change_changes_nothing, serve, end),
+		cmocka_unit_test_setup_teardown(what_was_opened_in_vain_is_closed, serve, end),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
