@@ -102,6 +102,26 @@ static void test_nothing_twice_and_nothing_lost(void **state)
 		}
 }
 
+/* Of a region all chunks are free, and none behind its end: 64 of them have a bit in each word. */
+static void test_all_of_a_region_is_free(void **state)
+{
+	static const unsigned sizes[] = { 63, 64, 65, 128, 130 };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct weir_pool_stats stats = { .size = sizeof(stats) };
+		struct fixture fixture;
+
+		open_pool(&fixture, test_width(0), 1, (uint64_t)sizes[i] * MIB, 0);
+		must(weir_pool_stats(fixture.pool, &stats));
+		must(weir_pool_destroy(fixture.pool));
+		must(weir_context_close(fixture.context));
+		assert_int_equal(stats.bytes, (uint64_t)sizes[i] * MIB);
+		assert_int_equal(stats.free_bytes, (uint64_t)sizes[i] * MIB);
+		assert_int_equal(stats.largest_bytes, (uint64_t)(sizes[i] < 64 ? sizes[i] : 64) * MIB);
+	}
+}
+
 /** struct server - a thread that adds memory while a kernel runs, wherever launches wait for that */
 struct server {
 	struct weir_buffer_pool *pool;
@@ -290,6 +310,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_twice_and_nothing_lost),
+		cmocka_unit_test(test_all_of_a_region_is_free),
 		cmocka_unit_test(test_it_doubles),
 		cmocka_unit_test(test_as_much_as_is_wanted),
 		cmocka_unit_test(test_what_is_refused),
