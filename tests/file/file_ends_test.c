@@ -386,6 +386,36 @@ static void test_many_threads(void **state)
 	close_files(&rig);
 }
 
+/* As many as WEIR_FILE_THREADS says share much, the caller among them, and never more than 16. */
+static void test_threads_that_are_asked_for(void **state)
+{
+	enum { REQUESTS = 64 }; /* of 4 MiB, which 32 threads might share */
+	static const struct {
+		const char *asked;
+		unsigned threads;
+	} cases[] = { { "1", 1 }, { "3", 3 }, { "16", 16 }, { "17", 16 }, { "1000", 16 } };
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weir_file_stats stats = { .size = sizeof(stats) };
+		struct weir_file_io io[REQUESTS];
+		struct rig rig;
+
+		setenv("WEIR_FILE_THREADS", cases[i].asked, 1);
+		open_rig(&rig, false);
+		for (unsigned k = 0; k < REQUESTS; k++) {
+			io[k] = read_of(&rig, rig.file, BYTES);
+			io[k].operation = WEIR_FILE_WRITE;
+		}
+		must(weir_file_batch(rig.context, io, REQUESTS));
+		must(weir_file_stats(rig.context, &stats));
+		must(weir_context_close(rig.context));
+		unsetenv("WEIR_FILE_THREADS");
+		close_files(&rig);
+		assert_int_equal(stats.threads, cases[i].threads);
+	}
+}
+
 /* While a thread waits for its batch others submit more and more behind it: what it does itself ends with its
  * own. */
 static void test_more_behind_it(void **state)
@@ -545,6 +575,7 @@ int main(void)
 		cmocka_unit_test(test_edges_are_as_durable),
 		cmocka_unit_test(test_registered_parts),
 		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_threads_that_are_asked_for),
 		cmocka_unit_test(test_more_behind_it),
 		cmocka_unit_test(test_a_batch_that_ends_just_then),
 	};
