@@ -99,12 +99,42 @@ static void test_too_many_commands(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* Some samples are longer than a slot of the cache, which chunks of others are in that were read before they
+ * are needed. */
+static void test_a_few_long_samples(void **state)
+{
+	enum { SAMPLES = 2000, LONG_ONES = 20 };
+	static uint8_t seen[SAMPLES];
+	struct weir_storage *disk;
+	struct weir_dataset *dataset;
+	char source[64], name[64];
+
+	(void)state;
+	snprintf(source, sizeof(source), "%s/source", folder);
+	rig_folder(source, SAMPLES, 1, 1, 3000);
+	for (unsigned i = 0; i < SAMPLES; i += SAMPLES / LONG_ONES) {
+		snprintf(name, sizeof(name), "class00/sample%06u.bin", i);
+		rig_file(source, name, 100000);
+	}
+	must(weir_storage_open(context, "virt:16M", NULL, &disk));
+	must(weir_dataset_upload(&disk, 1, source, NULL));
+	must(weir_dataset_mount(context, &disk, 1,
+				WEIR_OPTIONS(dataset_mount, .cache_bytes = 1 << 20, .chunk_bytes = 64 << 10),
+				&dataset));
+	must(weir_dataset_sequence(dataset, NULL));
+	assert_int_equal(rig_read_epoch(dataset, 50, seen, 1, UINT64_MAX), SAMPLES);
+	rig_all_once(seen, SAMPLES);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(disk));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_batch_of_the_last_epoch),
 		cmocka_unit_test(test_ranges_of_an_epoch),
 		cmocka_unit_test(test_too_many_commands),
+		cmocka_unit_test(test_a_few_long_samples),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

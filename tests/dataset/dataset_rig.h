@@ -78,11 +78,26 @@ static inline void rig_records(const char *path, uint64_t count, size_t bytes)
 	close(file);
 }
 
+/* File @name of folder @path, of the seed of its name. */
+static inline void rig_file(const char *path, const char *name, uint32_t bytes)
+{
+	unsigned char *data = malloc(bytes);
+	char where[1024];
+	int file;
+
+	snprintf(where, sizeof(where), "%s/%s", path, name);
+	rig_fill(data, rig_seed(name), bytes);
+	file = open(where, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+	assert_true(file >= 0);
+	assert_int_equal(write(file, data, bytes), bytes);
+	close(file);
+	free(data);
+}
+
 /* A folder of @count files in @classes subfolders, of @least to @most bytes. */
 static inline void rig_folder(const char *path, uint32_t count, uint32_t classes, uint32_t least,
 			      uint32_t most)
 {
-	unsigned char *data = malloc(most);
 	char name[512];
 
 	assert_int_equal(mkdir(path, 0755), 0);
@@ -91,17 +106,9 @@ static inline void rig_folder(const char *path, uint32_t count, uint32_t classes
 		assert_int_equal(mkdir(name, 0755), 0);
 	}
 	for (uint32_t i = 0; i < count; i++) {
-		uint32_t bytes = least + (i * 7919u) % (most - least + 1);
-		int file;
-
-		snprintf(name, sizeof(name), "%s/class%02u/sample%06u.bin", path, i % classes, i);
-		rig_fill(data, rig_seed(name + strlen(path) + 1), bytes);
-		file = open(name, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-		assert_true(file >= 0);
-		assert_int_equal(write(file, data, bytes), bytes);
-		close(file);
+		snprintf(name, sizeof(name), "class%02u/sample%06u.bin", i % classes, i);
+		rig_file(path, name, least + (i * 7919u) % (most - least + 1));
 	}
-	free(data);
 }
 
 /* Row @row of a batch is sample @batch->samples[@row] and zeros; its length and label are the sample's. */
