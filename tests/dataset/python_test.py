@@ -174,6 +174,7 @@ def test_ranks_and_resume() -> None:
             for batch in data.epoch(seed=9, batch=50, rank=rank, ranks=3):
                 seen += batch.samples.tolist()
         assert sorted(seen) == list(range(1000))
+        assert not list(data.epoch(seed=9, rank=1000, ranks=1001)), "there are fewer samples than ranks, and the last one has some"
         seen = []
         for batch in data.epoch(seed=9, batch=30):
             seen += batch.samples.tolist()
