@@ -542,31 +542,6 @@ static void a_writer_wants_a_lease(void **state)
 	rig_end(&rig);
 }
 
-/* An engine is lost with a write, and its channel cannot be halted at first: it may still look at the write's
- * memory, and so the write does not end before it is. */
-static void a_channel_that_is_not_halted_keeps_its_memory(void **state)
-{
-	enum { UNHALTED = 50 };
-	static unsigned char data[NVME_VOLUME_BLOCK_BYTES];
-	struct rig_engine *engine;
-	struct weir_io io;
-
-	(void)state;
-	rig_begin(&rig, 2);
-	engine = &rig.engines[rig_replica(&rig, 0, 0)];
-	engine->unhalted = UNHALTED;
-	rig_open(&rig, false, 20000);
-	engine->held = true;
-	rig_start(&rig, &io, WEIR_IO_WRITE, 0, 1, data);
-	rig_poll(&rig);
-	__atomic_store_n(&engine->down, true, __ATOMIC_SEQ_CST);
-	while (!rig_is_done(&io))
-		rig_poll(&rig);
-	assert_true(__atomic_load_n(&engine->halts, __ATOMIC_SEQ_CST) > UNHALTED);
-	assert_int_equal(rig_wait(&rig, &io), 0); /* the other one has it */
-	rig_end(&rig);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -588,6 +563,7 @@ int main(void)
 		cmocka_unit_test(a_write_waits_for_zeros_before_it),
 		cmocka_unit_test(engines_are_known_again),
 		cmocka_unit_test(a_channel_that_is_not_halted_keeps_its_memory),
+		cmocka_unit_test(an_engine_that_is_out_is_not_waited_for),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -237,17 +237,20 @@ static json_t *map_json(struct rig *rig)
 			 engines);
 }
 
-static void take_out(struct rig *rig, unsigned id)
+/* With the lock held. */
+static void take_out(struct rig *rig, unsigned index)
 {
-	struct rig_engine *engine = &rig->engines[id - 1];
-
-	if (!__atomic_load_n(&engine->down, __ATOMIC_SEQ_CST) || rig->keeps_dead ||
-	    rig->map.engines[id - 1].state)
-		return;
-	rig->map.engines[id - 1].state = NVME_VOLUME_ENGINE_OUT;
+	rig->map.engines[index].state = NVME_VOLUME_ENGINE_OUT;
 	rig->map.epoch++;
 	for (unsigned i = 0; i < RIG_ENGINES; i++)
 		rig->engines[i].map_epoch = rig->map.epoch;
+}
+
+static void suspect(struct rig *rig, unsigned index)
+{
+	if (__atomic_load_n(&rig->engines[index].down, __ATOMIC_SEQ_CST) && !rig->keeps_dead &&
+	    !rig->map.engines[index].state)
+		take_out(rig, index);
 }
 
 static json_t *serve(struct rig *rig, const json_t *request)
@@ -286,7 +289,7 @@ static json_t *serve(struct rig *rig, const json_t *request)
 		rig->reported_blocks = json_integer_value(json_object_get(params, "blocks"));
 	}
 	if (!strcmp(method, "engine_suspect"))
-		take_out(rig, (unsigned)json_integer_value(json_object_get(params, "id")));
+		suspect(rig, (unsigned)json_integer_value(json_object_get(params, "id")) - 1);
 	return weir_rpc_result(request, json_pack("{s:o}", "map", map_json(rig)));
 }
 
@@ -415,6 +418,13 @@ void rig_daemon_behind(struct rig *rig, u32 epochs)
 {
 	pthread_mutex_lock(&rig->lock);
 	rig->map.epoch -= epochs;
+	pthread_mutex_unlock(&rig->lock);
+}
+
+void rig_take_out(struct rig *rig, unsigned index)
+{
+	pthread_mutex_lock(&rig->lock);
+	take_out(rig, index);
 	pthread_mutex_unlock(&rig->lock);
 }
 

@@ -107,6 +107,8 @@ void rig_open(struct rig *rig, bool read_only, unsigned wait_ms);
 int rig_try(struct rig *rig, bool read_only, unsigned wait_ms);
 /** rig_new_epoch() - engines, if @engines, and the daemon have a newer map */
 void rig_new_epoch(struct rig *rig, bool daemon, bool engines);
+/** rig_take_out() - the daemon takes engine @index out of its map, which the engines have */
+void rig_take_out(struct rig *rig, unsigned index);
 /** rig_channel_open() - a channel to the engine at @uri; @argument: the rig */
 int rig_channel_open(void *argument, const char *uri, void *memory, size_t bytes, struct weir_channel **out);
 /** rig_daemon_behind() - the daemon's map is @epochs older than it was, as that of a daemon of yesterday */
@@ -124,5 +126,9 @@ void rig_poll(struct rig *rig);
 bool rig_is_done(const struct weir_io *io);
 /** rig_replica() - index of the engine that has replica @replica of @vba, by the daemon's map */
 unsigned rig_replica(struct rig *rig, u64 vba, unsigned replica);
+
+/* Cases of volume_links.c. */
+void a_channel_that_is_not_halted_keeps_its_memory(void **state);
+void an_engine_that_is_out_is_not_waited_for(void **state);
 
 #endif

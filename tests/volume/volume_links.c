@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* volume_links.c: what becomes of commands whose engine is lost, or goes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "volume_rig.h"
+
+static struct rig rig;
+
+/* An engine is lost with a write, and its channel cannot be halted at first: it may still look at the write's
+ * memory, and so the write does not end before it is. */
+void a_channel_that_is_not_halted_keeps_its_memory(void **state)
+{
+	enum { UNHALTED = 50 };
+	static unsigned char data[NVME_VOLUME_BLOCK_BYTES];
+	struct rig_engine *engine;
+	struct weir_io io;
+
+	(void)state;
+	rig_begin(&rig, 2);
+	engine = &rig.engines[rig_replica(&rig, 0, 0)];
+	engine->unhalted = UNHALTED;
+	rig_open(&rig, false, 20000);
+	engine->held = true;
+	rig_start(&rig, &io, WEIR_IO_WRITE, 0, 1, data);
+	rig_poll(&rig);
+	__atomic_store_n(&engine->down, true, __ATOMIC_SEQ_CST);
+	while (!rig_is_done(&io))
+		rig_poll(&rig);
+	assert_true(__atomic_load_n(&engine->halts, __ATOMIC_SEQ_CST) > UNHALTED);
+	assert_int_equal(rig_wait(&rig, &io), 0); /* the other one has it */
+	rig_end(&rig);
+}
+
+/* An engine leaves the map with a write that it never answers, however long a command may take. The client
+ * learns of the map by another request. */
+void an_engine_that_is_out_is_not_waited_for(void **state)
+{
+	enum { DAY_MS = 86400000 };
+	static unsigned char data[2 * NVME_VOLUME_BLOCK_BYTES];
+	unsigned index, other = 0;
+	struct weir_io io;
+
+	(void)state;
+	rig_begin(&rig, 2);
+	rig_open(&rig, false, 20000);
+	weir_volume_from(rig.medium)->command_ms = DAY_MS;
+	index = rig_replica(&rig, 0, 0);
+	while (rig_replica(&rig, other, 0) == index || rig_replica(&rig, other, 1) == index)
+		other++;
+	rig.engines[index].held = true;
+	rig_start(&rig, &io, WEIR_IO_WRITE, 0, 1, data);
+	rig_take_out(&rig, index);
+	assert_int_equal(rig_do(&rig, WEIR_IO_READ, other, 1, data + NVME_VOLUME_BLOCK_BYTES), 0);
+	assert_int_equal(rig_wait(&rig, &io), 0);
+	assert_int_equal(__atomic_load_n(&rig.engines[index].halts, __ATOMIC_SEQ_CST), 1);
+	assert_int_equal(rig.engines[index].blocks[0].version, 0);
+	for (unsigned r = 0; r < 2; r++)
+		assert_int_not_equal(rig.engines[rig_replica(&rig, 0, r)].blocks[0].version, 0);
+	rig_end(&rig);
+}
