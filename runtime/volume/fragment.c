@@ -364,6 +364,10 @@ static void note(struct volume_fragment *fragment, u32 slot, u32 status)
 	case NVME_STATUS_UNRECOVERED_READ: fragment->bad |= bit; break;
 	case NVME_STATUS_VOLUME_STALE_MAP:
 	case NVME_STATUS_VOLUME_NO_MAP:
+		/* Now: an engine that has not answered may be none of the next map's, and never answer. */
+		weir_session_want_map(fragment->thread->volume->session, fragment->epoch);
+		fragment->again = true;
+		break;
 	case NVME_STATUS_VOLUME_MISPLACED:
 	case NVME_STATUS_PATH_INTERNAL:
 	case NVME_STATUS_ABORTED_SQ_DELETED:

@@ -36,16 +36,15 @@ void a_channel_that_is_not_halted_keeps_its_memory(void **state)
 	rig_end(&rig);
 }
 
-/* An engine leaves the map with a write that it never answers, however long a command may take. The client
- * learns of the map by another request. */
-void an_engine_that_is_out_is_not_waited_for(void **state)
+/* An engine leaves the map with a write that it never answers, however long a command may take.
+ * @by_another: the client learns of the map by another request. */
+static void engine_goes(bool by_another)
 {
 	enum { DAY_MS = 86400000 };
 	static unsigned char data[2 * NVME_VOLUME_BLOCK_BYTES];
 	unsigned index, other = 0;
 	struct weir_io io;
 
-	(void)state;
 	rig_begin(&rig, 2);
 	rig_open(&rig, false, 20000);
 	weir_volume_from(rig.medium)->command_ms = DAY_MS;
@@ -53,13 +52,30 @@ void an_engine_that_is_out_is_not_waited_for(void **state)
 	while (rig_replica(&rig, other, 0) == index || rig_replica(&rig, other, 1) == index)
 		other++;
 	rig.engines[index].held = true;
-	rig_start(&rig, &io, WEIR_IO_WRITE, 0, 1, data);
+	if (by_another)
+		rig_start(&rig, &io, WEIR_IO_WRITE, 0, 1, data);
 	rig_take_out(&rig, index);
-	assert_int_equal(rig_do(&rig, WEIR_IO_READ, other, 1, data + NVME_VOLUME_BLOCK_BYTES), 0);
+	if (by_another)
+		assert_int_equal(rig_do(&rig, WEIR_IO_READ, other, 1, data + NVME_VOLUME_BLOCK_BYTES), 0);
+	else
+		rig_start(&rig, &io, WEIR_IO_WRITE, 0, 1, data); /* to the engines of the map before */
 	assert_int_equal(rig_wait(&rig, &io), 0);
 	assert_int_equal(__atomic_load_n(&rig.engines[index].halts, __ATOMIC_SEQ_CST), 1);
 	assert_int_equal(rig.engines[index].blocks[0].version, 0);
 	for (unsigned r = 0; r < 2; r++)
 		assert_int_not_equal(rig.engines[rig_replica(&rig, 0, r)].blocks[0].version, 0);
 	rig_end(&rig);
+}
+
+void an_engine_that_is_out_is_not_waited_for(void **state)
+{
+	(void)state;
+	engine_goes(true);
+}
+
+/* The other engine of the write says that there is a newer map, and the one that is not in it nothing. */
+void a_newer_map_is_asked_for_at_once(void **state)
+{
+	(void)state;
+	engine_goes(false);
 }
