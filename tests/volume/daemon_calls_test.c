@@ -245,6 +245,24 @@ static void test_permissions_that_are_none(void **state)
 	assert_int_equal(d->volumes[0].count, count + 1);
 }
 
+/* A host that may not write any more keeps nobody from it for longer than its lease lasts. */
+static void test_a_lease_without_a_right_is_not_renewed(void **state)
+{
+	(void)state;
+	begin_written(3);
+	call_chmod("v", HOST, "r", 0);
+	call_lease("lease_renew", writer.number, writer.lease, -EACCES);
+	call_chmod("v", HOST, "rw", 0);
+	call_lease("lease_renew", writer.number, writer.lease, 0);
+	call_chmod("v", HOST, "", 0);
+	call_lease("lease_renew", writer.number, writer.lease, -EACCES);
+	assert_int_equal(open_volume(&reader, OTHER, true), -EBUSY);
+	clock_ms += LEASE_MS;
+	assert_int_equal(open_volume(&reader, OTHER, true), 0);
+	call_lease("lease_renew", writer.number, writer.lease, -ESTALE);
+	call_lease("lease_renew", reader.number, reader.lease, 0);
+}
+
 /* Whoever does not want an answer gets none, and what it asks for is done. */
 static void test_calls_without_an_answer(void **state)
 {
@@ -335,6 +353,7 @@ int main(void)
 		CASE(test_volumes_that_are_none),
 		CASE(test_volumes_that_are_written_stay),
 		CASE(test_permissions_that_are_none),
+		CASE(test_a_lease_without_a_right_is_not_renewed),
 		CASE(test_calls_without_an_answer),
 		CASE(test_a_long_name_gets_an_answer),
 		CASE(test_an_engine_that_answers_again_is_used),

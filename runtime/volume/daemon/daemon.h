@@ -316,6 +316,8 @@ int volumed_volume_client(const struct volumed_volume *volume, const char *hostn
 /* lease.c */
 
 int volumed_lease_grant(struct volumed *d, struct volumed_volume *volume, u16 client);
+/** volumed_lease_renew() - 0; -ESTALE: it is over; -EACCES: @client may not write any more; with a sentence
+ */
 int volumed_lease_renew(struct volumed *d, const char *name, u16 client, u32 epoch);
 int volumed_lease_release(struct volumed *d, const char *name, u16 client, u32 epoch);
 /** volumed_lease_take_back() - one that was granted, and that its client was not told of; the last error

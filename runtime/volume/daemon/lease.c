@@ -157,12 +157,25 @@ static struct volumed_volume *leased(struct volumed *d, const char *name, u16 cl
 	return NULL;
 }
 
+static bool may_write(const struct volumed_volume *volume, u16 client)
+{
+	for (size_t i = 0; i < volume->count; i++)
+		if (volume->permissions[i].client == client)
+			return volume->permissions[i].rights & NVME_VOLUME_WRITE;
+	return false;
+}
+
+/* Engines refuse the writes of whoever has no right to write any more: nobody else has to wait for it. */
 int volumed_lease_renew(struct volumed *d, const char *name, u16 client, u32 epoch)
 {
 	struct volumed_volume *volume = leased(d, name, client, epoch);
 
 	if (!volume)
 		return -ESTALE;
+	if (!may_write(volume, client))
+		return weir_fail(EACCES,
+				 "volume '%s': client %u may not write it any more: lease %u is not renewed",
+				 name, client, epoch);
 	volume->lease_end_ms = volumed_now_ms(d) + d->options.lease_ms;
 	return 0;
 }
