@@ -129,6 +129,7 @@ enum {
  * struct nvme_volume_engine - an engine of a map
  * @id: its number, which never changes
  * @state: NVME_VOLUME_ENGINE_...
+ * @leaving: not 0: it is to go from the array when others have its blocks
  * @domain: what fails together: replicas are in different ones as far as there are
  * @weight: its share of the groups
  * @address, @nqn: how to reach it
@@ -136,7 +137,7 @@ enum {
 struct nvme_volume_engine {
 	u16 id;
 	u8 state;
-	u8 reserved;
+	u8 leaving;
 	u32 domain;
 	u32 weight;
 	char address[44];

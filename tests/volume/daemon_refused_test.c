@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <weir/weir.h>
 
 #include "daemon_client.h"
 
@@ -443,6 +444,34 @@ static void test_the_last_engine_is_not_removed(void **state)
 	assert_false(d->engines[0].leaving);
 }
 
+static void call_remove(unsigned id, bool lost, int expected)
+{
+	do_call("engine_remove", json_pack("{s:i, s:b}", "id", (int)id, "lost", (int)lost), expected);
+}
+
+/* Of each block the replicas are on different engines: as many stay, but for one that is lost. */
+static void test_engines_that_volumes_need_stay(void **state)
+{
+	(void)state;
+	begin_written(3);
+	call_remove(1, false, 0);
+	call_remove(1, false, 0);
+	call_remove(2, false, -EBUSY);
+	assert_non_null(strstr(weir_last_error(), "without engine 2 there are 1 engines"));
+	assert_false(d->engines[1].leaving);
+	do_call("volume_create", json_pack("{s:s, s:i, s:i}", "name", "w", "bytes", 8 * 4096, "replicas", 3),
+		-EINVAL);
+	settle();
+	assert_int_equal(d->engine_count, 2);
+	call_remove(2, true, -EBUSY); /* it answers */
+	assert_false(d->engines[0].leaving);
+	array.engines[1].dead = true;
+	call_remove(2, false, -EBUSY);
+	call_remove(2, true, 0);
+	settle();
+	assert_int_equal(d->engine_count, 1);
+}
+
 /* An engine has a volume of that number by another name: its disk is another one's. */
 static void test_a_volume_of_another_name_is_a_stranger(void **state)
 {
@@ -487,6 +516,7 @@ int main(void)
 		CASE(test_engines_that_are_not_added),
 		CASE(test_an_engine_that_is_added_gets_its_map_later),
 		CASE(test_the_last_engine_is_not_removed),
+		CASE(test_engines_that_volumes_need_stay),
 		CASE(test_a_volume_of_another_name_is_a_stranger),
 	};
 

@@ -132,6 +132,20 @@ static void test_rights_that_ended_do_not_come_back(void **state)
 	check_all(&writer);
 }
 
+/* A daemon ends while an engine leaves: the next one goes on with it. */
+static void test_a_removal_outlives_the_daemon(void **state)
+{
+	(void)state;
+	begin_written(4);
+	do_call("engine_remove", json_pack("{s:i}", "id", 4), 0);
+	volumed_destroy(d);
+	start_daemon(4, 0, true);
+	assert_true(d->engines[3].leaving && !d->engines[2].leaving);
+	settle();
+	assert_int_equal(d->engine_count, 3);
+	check_all(&writer);
+}
+
 static u32 late_epoch; /* of a daemon that stands still */
 static int late_status[STAND_IN_ENGINES];
 
@@ -503,6 +517,7 @@ int main(void)
 		CASE(test_a_fence_at_one_engine_counts),
 		CASE(test_a_start_that_failed_leaves_nothing),
 		CASE(test_rights_that_ended_do_not_come_back),
+		CASE(test_a_removal_outlives_the_daemon),
 		CASE(test_a_new_array_begins_with_all),
 		CASE(test_numbers_are_used_again),
 		CASE(test_an_older_daemon_is_shut_out),

@@ -379,8 +379,8 @@ void volumed_copy_choose(struct volumed *d)
 			forget_engine(d, i);
 			return;
 		}
-		if (engine->leaving && !volumed_engines_remaining(d))
-			continue; /* the one that was to stay has failed */
+		if (engine->leaving && volumed_engines_remaining(d) < volumed_engines_needed(d))
+			continue; /* one that was to stay has failed */
 		if (engine->leaving || (!volumed_engine_in(engine) && engine->current && !engine->spare)) {
 			(void)volumed_copy_begin(d, engine->leaving ? VOLUMED_LEAVE : VOLUMED_JOIN, i);
 			return;

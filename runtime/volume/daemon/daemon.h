@@ -44,7 +44,7 @@ enum {
  * @answers: it did, the last time it was asked
  * @current: it has been given all volumes and the map of now
  * @spare: it is out until another one fails
- * @leaving: it is to go from the array
+ * @leaving: it is to go from the array, as maps say, too
  * @voter: the last map that counted has it in
  * @accepted: what it may lack, others may lack, too: it stays in
  * @misses: heartbeats that it has left unanswered, one after the other
@@ -231,8 +231,9 @@ int volumed_each_in(struct volumed *d, int (*call)(struct volume_engine_link *li
 int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info, bool spare, u32 *id);
 /** volumed_engines_remaining() - how many are in, and are not to leave */
 unsigned volumed_engines_remaining(const struct volumed *d);
-/** volumed_engine_remove() - an engine leaves when others have its blocks; @lost: it does not answer, and
- * leaves now, with all that no other engine has */
+/** volumed_engine_remove() - an engine leaves when others have its blocks, and a daemon that starts then goes
+ * on with that; @lost: it does not answer, and leaves now, with all that no other engine has. 0; -EBUSY:
+ * volumes need it, or it is not lost; -EAGAIN: it leaves, but not enough engines know that yet */
 int volumed_engine_remove(struct volumed *d, u32 id, bool lost);
 
 /* gather.c */
@@ -305,6 +306,8 @@ struct volumed_volume *volumed_volume_insert(struct volumed *d, const struct nvm
 void volumed_volume_erase(struct volumed *d, struct volumed_volume *volume);
 /** volumed_permission_note() - note what an engine has, too */
 int volumed_permission_note(struct volumed_volume *volume, const struct nvme_volume_permission *permission);
+/** volumed_engines_needed() - as many as a volume has replicas, at most, and 1 at least */
+unsigned volumed_engines_needed(const struct volumed *d);
 int volumed_volume_create(struct volumed *d, const char *name, u64 bytes, u32 replicas, u64 unit_bytes,
 			  u32 weight, struct volumed_volume **out);
 int volumed_volume_delete(struct volumed *d, const char *name);

@@ -539,6 +539,22 @@ unsigned volumed_engines_remaining(const struct volumed *d)
 	return in;
 }
 
+/* Volumes keep their replicas. */
+static int check_remaining(const struct volumed *d, const struct volumed_engine *engine)
+{
+	unsigned remain = volumed_engines_remaining(d), needed = volumed_engines_needed(d);
+
+	if (!volumed_engine_in(engine) || engine->leaving || remain > needed)
+		return 0;
+	if (remain == 1)
+		return weir_fail(EBUSY, "engine %u is the last one of the array", engine->info.id);
+	return weir_fail(
+		EBUSY,
+		"without engine %u there are %u engines, and a volume has %u replicas, each on another "
+		"engine: add an engine first",
+		engine->info.id, remain - 1, needed);
+}
+
 static int give_up(struct volumed *d, struct volumed_engine *engine)
 {
 	if (volumed_engine_ask(d, engine))
@@ -550,14 +566,19 @@ static int give_up(struct volumed *d, struct volumed_engine *engine)
 int volumed_engine_remove(struct volumed *d, u32 id, bool lost)
 {
 	struct volumed_engine *engine = volumed_engine_of(d, id);
-	int error;
+	bool was = engine && engine->leaving;
+	int error = -ENOENT;
 
-	if (!engine)
-		return -ENOENT;
-	if (volumed_engines_remaining(d) == 1 && volumed_engine_in(engine))
-		return weir_fail(EBUSY, "engine %u is the last one of the array", id);
-	error = lost ? give_up(d, engine) : 0;
-	if (!error)
-		engine->leaving = true;
+	if (engine)
+		error = lost ? 0 : check_remaining(d, engine);
+	if (error)
+		return error;
+	engine->leaving = true; /* which the next map says */
+	if (!lost) {
+		volumed_copy_end(d);
+		return volumed_map_push(d);
+	}
+	error = give_up(d, engine);
+	engine->leaving = !error || was;
 	return error;
 }

@@ -71,6 +71,7 @@ static int take_engines(struct volumed *d, const struct nvme_volume_map *map)
 		fresh += !engine;
 		engine = engine ? engine : &d->engines[d->engine_count - 1];
 		engine->info = map->engines[i];
+		engine->leaving = map->engines[i].leaving;
 		if (volumed_engine_in(engine))
 			engine->spare = false;
 	}

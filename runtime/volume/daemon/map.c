@@ -17,8 +17,10 @@ void volumed_map_fill(const struct volumed *d, unsigned self, struct nvme_volume
 					 .rebuilding = d->changing     ? NVME_VOLUME_CHANGING
 						       : d->rebuilding ? NVME_VOLUME_REBUILDING
 								       : 0 };
-	for (unsigned i = 0; i < d->engine_count; i++)
+	for (unsigned i = 0; i < d->engine_count; i++) {
 		map->engines[i] = d->engines[i].info;
+		map->engines[i].leaving = d->engines[i].leaving;
+	}
 }
 
 int volumed_map_table(const struct volumed *d, int engine, u8 state, u32 *table)

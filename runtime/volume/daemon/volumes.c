@@ -77,6 +77,16 @@ int volumed_permission_note(struct volumed_volume *volume, const struct nvme_vol
 	return 0;
 }
 
+unsigned volumed_engines_needed(const struct volumed *d)
+{
+	unsigned most = 1;
+
+	for (size_t i = 0; i < d->volume_count; i++)
+		if (d->volumes[i].info.replicas > most)
+			most = d->volumes[i].info.replicas;
+	return most;
+}
+
 /* Numbers of volumes that are gone are used again last: an engine that is away may have their blocks. */
 static u32 free_vid(struct volumed *d)
 {
@@ -105,15 +115,6 @@ static int check_name(struct volumed *d, const char *name)
 	return 0;
 }
 
-static unsigned engines_in(const struct volumed *d)
-{
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < d->engine_count; i++)
-		count += volumed_engine_in(&d->engines[i]);
-	return count;
-}
-
 static int check_shape(struct volumed *d, u64 bytes, u32 replicas, u64 unit_bytes, u32 weight)
 {
 	u64 unit = unit_bytes / NVME_VOLUME_BLOCK_BYTES;
@@ -123,9 +124,9 @@ static int check_shape(struct volumed *d, u64 bytes, u32 replicas, u64 unit_byte
 				 (unsigned long long)bytes, NVME_VOLUME_BLOCK_BYTES);
 	if (!replicas || replicas > NVME_VOLUME_MOST_REPLICAS)
 		return weir_fail(EINVAL, "%u replicas: give 1 to %d", replicas, NVME_VOLUME_MOST_REPLICAS);
-	if (replicas > engines_in(d))
+	if (replicas > volumed_engines_remaining(d))
 		return weir_fail(EINVAL, "%u replicas on %u engines: each is on another engine; add engines",
-				 replicas, engines_in(d));
+				 replicas, volumed_engines_remaining(d));
 	if (!unit || unit_bytes % NVME_VOLUME_BLOCK_BYTES || (unit & (unit - 1)) ||
 	    unit > 1u << MOST_UNIT_LOG2)
 		return weir_fail(EINVAL, "a stripe unit of %llu bytes: give a power of two, 4096 to 256M",
