@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -219,6 +220,85 @@ static void test_a_client_that_has_gone_gets_no_lease(void **state)
 	(void)close(signals[1]);
 }
 
+enum { BEAT_MS = 50, FULL_BEATS = 10, MOST_BEATS = 1000, FEW_CALLS = 2000 };
+
+static struct rlimit all_files;
+static unsigned beats, full_calls; /* of the clock, while no file could be opened */
+
+static void count_beats(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	(void)engines;
+	beats += opcode == NVME_ADMIN_VOLUME_STATUS && !engine;
+}
+
+/* The machine's clock. For some heartbeats no file can be opened; the client's answer ends the loop. */
+static uint64_t full_for_a_while(void)
+{
+	static const struct signalfd_siginfo end = { .ssi_signo = 15 };
+	struct timespec time;
+
+	clock_calls++;
+	if (beats >= FULL_BEATS && !full_calls) {
+		full_calls = clock_calls;
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &all_files), 0);
+	}
+	if (full_calls && opening.asked)
+		call(&opening, "status", NULL);
+	if (full_calls && (!opening.asked || beats > MOST_BEATS))
+		assert_int_equal(write(signals[1], &end, sizeof(end)), sizeof(end));
+	clock_gettime(CLOCK_MONOTONIC, &time);
+	return (uint64_t)time.tv_sec * 1000 + (uint64_t)time.tv_nsec / 1000000;
+}
+
+/* From here on there is no file for the next one that is opened. */
+static void use_up_files(void)
+{
+	struct rlimit few;
+	int next = dup(signals[0]);
+
+	assert_true(next >= 0);
+	(void)close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &all_files), 0);
+	few = (struct rlimit){ (rlim_t)next, all_files.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+}
+
+/* A client waits to be accepted, and there is no file for it: the loop does not go round meanwhile, and takes
+ * it afterwards. */
+static void test_without_files_the_loop_rests(void **state)
+{
+	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
+	int file = mkstemp(path), listener;
+
+	(void)state;
+	assert_true(file >= 0);
+	(void)close(file);
+	(void)unlink(path);
+	assert_int_equal(pipe(signals), 0);
+	start_daemon(2, 0, true);
+	listener = weir_rpc_listen(path);
+	assert_true(listener >= 0);
+	open_caller(&opening, path);
+	call(&opening, "status", NULL);
+	clock_calls = beats = full_calls = 0;
+	array.on_command = count_beats;
+	d->options.now_ms = full_for_a_while;
+	d->options.heartbeat_ms = BEAT_MS;
+	d->heartbeat_at_ms = 0;
+	use_up_files();
+	assert_int_equal(
+		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
+		15);
+	assert_true(full_calls < FEW_CALLS);
+	assert_int_equal(opening.answers, 1);
+	assert_int_equal(opening.last, 0);
+	(void)close(listener);
+	(void)unlink(path);
+	weir_rpc_close(opening.rpc);
+	(void)close(signals[0]);
+	(void)close(signals[1]);
+}
+
 /* ---- without sockets ---- */
 
 static unsigned sent, most_sent, asked;
@@ -385,6 +465,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_calls_are_answered_while_an_engine_comes_in),
 		CASE(test_a_client_that_has_gone_gets_no_lease),
+		CASE(test_without_files_the_loop_rests),
 		CASE(test_a_lease_is_renewed_while_an_engine_comes_in),
 		CASE(test_renewals_wait_for_one_command),
 		CASE(test_copying_leaves_engines_to_clients),

@@ -18,6 +18,7 @@ enum {
 	SEND_MS = 1000,
 	BETWEEN_MS = 5, /* from one poll of sockets to the next while the daemon is at work */
 	PUT_OFF_MS = 250,
+	REST_MS = 100, /* of listeners, while there is no file for one more connection */
 };
 
 /**
@@ -38,6 +39,7 @@ struct connection {
 	bool over;
 };
 
+/** struct server - @rested_ms: until then nobody is accepted */
 struct server {
 	struct volumed *d;
 	const int *sockets;
@@ -49,6 +51,7 @@ struct server {
 	struct pollfd polls[1 + VOLUMED_LISTENERS + MOST_CONNECTIONS];
 	bool at_work; /* all of this happens between two commands to engines */
 	uint64_t polled_ms;
+	uint64_t rested_ms;
 };
 
 static bool is_local(int socket)
@@ -59,13 +62,22 @@ static bool is_local(int socket)
 	return getsockname(socket, (struct sockaddr *)&name, &bytes) == 0 && name.ss_family == AF_UNIX;
 }
 
+/* Whoever waits to be accepted goes on waiting, and would have poll() return at once. */
+static bool is_exhausted(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM;
+}
+
 static void accept_one(struct server *server, int listener)
 {
 	int socket = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
 	struct connection *connection = &server->connections[server->count];
 
-	if (socket < 0)
+	if (socket < 0) {
+		if (is_exhausted(errno))
+			server->rested_ms = volumed_now_ms(server->d) + REST_MS;
 		return;
+	}
 	if (server->count == MOST_CONNECTIONS) {
 		(void)close(socket);
 		return;
@@ -178,12 +190,22 @@ static bool serve_one(struct server *server, struct connection *connection)
 	return true;
 }
 
+static uint64_t left_to_rest(const struct server *server)
+{
+	uint64_t now = volumed_now_ms(server->d);
+
+	return server->rested_ms > now ? server->rested_ms - now : 0;
+}
+
 /* Of connections that are being served, or wait, no more is read: poll() passes over negative numbers. */
 static void fill_polls(struct server *server)
 {
+	bool rests = left_to_rest(server) > 0;
+
 	server->polls[0] = (struct pollfd){ .fd = server->signals, .events = POLLIN };
 	for (unsigned i = 0; i < server->listeners; i++)
-		server->polls[1 + i] = (struct pollfd){ .fd = server->sockets[i], .events = POLLIN };
+		server->polls[1 + i] =
+			(struct pollfd){ .fd = rests ? -1 : server->sockets[i], .events = POLLIN };
 	for (unsigned i = 0; i < server->count; i++) {
 		const struct connection *connection = &server->connections[i];
 		bool reads = !connection->waiting && !connection->served && !connection->over;
@@ -202,6 +224,7 @@ static void close_ended(struct server *server)
 		json_decref(server->connections[i].waiting);
 		weir_rpc_close(server->connections[i].rpc);
 		server->connections[i] = server->connections[--server->count];
+		server->rested_ms = 0; /* there is a file again */
 	}
 }
 
@@ -248,6 +271,16 @@ static void serve_between(void *argument)
 	server->at_work = false;
 }
 
+/* How long to wait for a socket, if there is something to do after @ms. */
+static int wait_ms(const struct server *server, unsigned ms)
+{
+	uint64_t rest = left_to_rest(server);
+
+	if (is_any_waiting(server))
+		return 0;
+	return (int)(rest && rest < ms ? rest : ms);
+}
+
 static void begin(struct server *server, struct volumed *d, const struct volumed_listeners *listeners,
 		  int signals)
 {
@@ -271,8 +304,7 @@ int volumed_serve(struct volumed *d, const struct volumed_listeners *listeners, 
 		unsigned ms = volumed_step(d);
 
 		fill_polls(&server);
-		if (poll(server.polls, 1 + listeners->count + server.count,
-			 is_any_waiting(&server) ? 0 : (int)ms) < 0 &&
+		if (poll(server.polls, 1 + listeners->count + server.count, wait_ms(&server, ms)) < 0 &&
 		    errno != EINTR)
 			break;
 		if (server.polls[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal))
