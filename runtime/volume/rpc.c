@@ -493,7 +493,12 @@ int weir_rpc_send(struct weir_rpc *rpc, json_t *message, unsigned ms)
 	if (!text)
 		return weir_fail(ENOMEM, "daemon \"%s\": no memory for a message", rpc->name);
 	text[bytes] = '\n'; /* instead of its end */
-	error = send_all(rpc, text, bytes + 1, ms);
+	if (bytes >= WEIR_RPC_LINE_BYTES)
+		error = weir_fail(EMSGSIZE,
+				  "daemon \"%s\": a message of %zu bytes is not sent: %d are the most",
+				  rpc->name, bytes + 1, WEIR_RPC_LINE_BYTES);
+	else
+		error = send_all(rpc, text, bytes + 1, ms);
 	free(text);
 	return error;
 }

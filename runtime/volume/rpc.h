@@ -96,7 +96,7 @@ int weir_rpc_broken(const struct weir_rpc *rpc);
  */
 int weir_rpc_receive(struct weir_rpc *rpc, unsigned ms, json_t **message);
 /** weir_rpc_send() - @message, whose reference is taken, as a line, within @ms; 0 or a negative errno with a
- * sentence */
+ * sentence; -EMSGSIZE: it has more than WEIR_RPC_LINE_BYTES, nothing was sent, and the connection goes on */
 int weir_rpc_send(struct weir_rpc *rpc, json_t *message, unsigned ms);
 
 /** weir_rpc_result() - the answer to @request: @result, whose reference is taken */

@@ -15,6 +15,7 @@
 #include <weir/weir.h>
 
 #include "daemon_client.h"
+#include "volume/rpc.h"
 
 static const json_int_t BEYOND_16 = (json_int_t)1 << 16, BEYOND_32 = (json_int_t)1 << 32;
 
@@ -282,6 +283,48 @@ static void test_calls_without_an_answer(void **state)
 	json_decref(nothing);
 }
 
+/* Volumes that the daemon alone knows, numbered from 2 on, of which most have room in a message. */
+static void insert_volumes(unsigned last)
+{
+	struct nvme_volume info = { .replicas = 2, .weight = 100, .blocks = BLOCKS };
+
+	for (info.vid = 2; info.vid <= last; info.vid++) {
+		snprintf(info.name, sizeof(info.name), "%0*u", NVME_VOLUME_NAME_BYTES - 1, info.vid);
+		assert_non_null(volumed_volume_insert(d, &info));
+	}
+}
+
+/* Each page has room in a message, and all together have each volume once. */
+static void test_volumes_are_listed_by_pages(void **state)
+{
+	enum { VOLUMES = 8000 };
+	json_int_t from = 1, seen = 0;
+	unsigned pages = 0;
+
+	(void)state;
+	begin_written(3);
+	insert_volumes(VOLUMES);
+	for (json_int_t next; from; from = next, pages++) {
+		int code;
+		json_t *page = ask("volume_list", json_pack("{s:I}", "from", from), &code), *volume;
+		size_t i;
+
+		assert_int_equal(code, 0);
+		assert_true(json_dumpb(page, NULL, 0, JSON_COMPACT) < WEIR_RPC_LINE_BYTES - 4096);
+		json_array_foreach(json_object_get(page, "volumes"), i, volume)
+		{
+			seen++;
+			assert_int_equal(json_integer_value(json_object_get(volume, "vid")), seen);
+		}
+		next = json_integer_value(json_object_get(page, "next"));
+		assert_true(!next || next == seen + 1);
+		json_decref(page);
+	}
+	assert_int_equal(seen, VOLUMES);
+	assert_true(pages > 2);
+	do_call("volume_list", json_pack("{s:s}", "from", "v"), -32602);
+}
+
 /* The sentence has no room for all of the name; it ends with a whole letter. */
 static void test_a_long_name_gets_an_answer(void **state)
 {
@@ -355,6 +398,7 @@ int main(void)
 		CASE(test_permissions_that_are_none),
 		CASE(test_a_lease_without_a_right_is_not_renewed),
 		CASE(test_calls_without_an_answer),
+		CASE(test_volumes_are_listed_by_pages),
 		CASE(test_a_long_name_gets_an_answer),
 		CASE(test_an_engine_that_answers_again_is_used),
 		CASE(test_a_refused_client_has_no_lease),

@@ -220,6 +220,61 @@ static void test_a_client_that_has_gone_gets_no_lease(void **state)
 	(void)close(signals[1]);
 }
 
+enum { MANY_VOLUMES = 8000, MOST_CALLS = 20000 };
+
+static int list_code;
+
+/* A list of all volumes, which no message has room for, then one that has. */
+static uint64_t ask_for_lists(void)
+{
+	static const struct signalfd_siginfo end = { .ssi_signo = 15 };
+
+	if (!opening.answers) {
+		call(&opening, "volume_list", NULL);
+		list_code = opening.last;
+	} else if (opening.answers == 1) {
+		call(&opening, "status", NULL);
+	}
+	if (opening.answers == 2 || ++clock_calls > MOST_CALLS)
+		assert_int_equal(write(signals[1], &end, sizeof(end)), sizeof(end));
+	return clock_ms += 1;
+}
+
+/* An answer that is too long for a message is refused, and the connection goes on. */
+static void test_a_list_that_is_too_long(void **state)
+{
+	struct nvme_volume info = { .vid = 1, .replicas = 2, .weight = 100, .blocks = 1, .name = "v" };
+	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
+	int file = mkstemp(path), listener;
+
+	(void)state;
+	assert_true(file >= 0);
+	(void)close(file);
+	(void)unlink(path);
+	assert_int_equal(pipe(signals), 0);
+	start_daemon(2, 0, true);
+	for (; info.vid <= MANY_VOLUMES; info.vid++)
+		assert_non_null(volumed_volume_insert(d, &info));
+	listener = weir_rpc_listen(path);
+	assert_true(listener >= 0);
+	open_caller(&opening, path);
+	clock_calls = 0;
+	list_code = 0;
+	d->options.now_ms = ask_for_lists;
+	d->options.heartbeat_ms = 1;
+	assert_int_equal(
+		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
+		15);
+	assert_int_equal(list_code, -EMSGSIZE);
+	assert_int_equal(opening.answers, 2);
+	assert_int_equal(opening.last, 0);
+	(void)close(listener);
+	(void)unlink(path);
+	weir_rpc_close(opening.rpc);
+	(void)close(signals[0]);
+	(void)close(signals[1]);
+}
+
 enum { BEAT_MS = 50, FULL_BEATS = 10, MOST_BEATS = 1000, FEW_CALLS = 2000 };
 
 static struct rlimit all_files;
@@ -465,6 +520,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_calls_are_answered_while_an_engine_comes_in),
 		CASE(test_a_client_that_has_gone_gets_no_lease),
+		CASE(test_a_list_that_is_too_long),
 		CASE(test_without_files_the_loop_rests),
 		CASE(test_a_lease_is_renewed_while_an_engine_comes_in),
 		CASE(test_renewals_wait_for_one_command),

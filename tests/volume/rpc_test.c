@@ -223,6 +223,38 @@ static void closes_what_has_no_key(void **state)
 	close(listener);
 }
 
+/* What nobody would receive is not sent, and the connection is as good as before. */
+static void sends_no_line_that_is_too_long(void **state)
+{
+	enum { ROUND = sizeof("{\"a\":\"\"}\n") - 1 };
+	struct peer peer = { .answers = { "{\"id\":1,\"result\":7}\n" } }, silent = { .here = NULL };
+	char *text = malloc(WEIR_RPC_LINE_BYTES);
+	json_t *result;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'a', WEIR_RPC_LINE_BYTES);
+	begin(&peer);
+	assert_int_equal(
+		weir_rpc_send(peer.here,
+			      json_pack("{s:s%}", "a", text, (size_t)WEIR_RPC_LINE_BYTES - ROUND + 1),
+			      SHORT_MS),
+		-EMSGSIZE);
+	assert_says("1048576 are the most");
+	assert_false(weir_rpc_broken(peer.here));
+	assert_int_equal(weir_rpc_call(peer.here, "m", NULL, WAIT_MS, &result), 0);
+	assert_int_equal(json_integer_value(result), 7);
+	json_decref(result);
+	end(&peer);
+	begin(&silent); /* which takes nothing of one that is as long as it may be */
+	assert_int_equal(weir_rpc_send(silent.here,
+				       json_pack("{s:s%}", "a", text, (size_t)WEIR_RPC_LINE_BYTES - ROUND),
+				       SHORT_MS),
+			 -ETIMEDOUT);
+	end(&silent);
+	free(text);
+}
+
 static void connects_by_path_and_by_port(void **state)
 {
 	char path[] = "/tmp/weir-rpc-XXXXXX", address[64], list[512];
@@ -297,6 +329,7 @@ int main(void)
 		cmocka_unit_test(does_not_wait_for_ever),
 		cmocka_unit_test(reports_an_end_that_is_gone),
 		cmocka_unit_test(refuses_a_line_without_end),
+		cmocka_unit_test(sends_no_line_that_is_too_long),
 		cmocka_unit_test(connects_by_path_and_by_port),
 		cmocka_unit_test(takes_nobody_elses_path),
 		cmocka_unit_test(closes_what_has_no_key),

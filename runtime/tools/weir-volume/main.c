@@ -127,6 +127,18 @@ static int connect_daemon(struct weir_rpc **rpc)
 	return weir_rpc_open(request.daemon, request.key ? &identity : NULL, CONNECT_MS, rpc);
 }
 
+static int show(json_t *result, void (*print)(json_t *))
+{
+	if (request.json) {
+		json_dumpf(result, stdout, JSON_INDENT(2));
+		putchar('\n');
+	} else if (print) {
+		print(result);
+	}
+	json_decref(result);
+	return 0;
+}
+
 static int call(const char *method, json_t *params, void (*print)(json_t *))
 {
 	struct weir_rpc *rpc;
@@ -139,16 +151,7 @@ static int call(const char *method, json_t *params, void (*print)(json_t *))
 	}
 	error = weir_rpc_call(rpc, method, params, CALL_MS, &result);
 	weir_rpc_close(rpc);
-	if (error)
-		return bad();
-	if (request.json) {
-		json_dumpf(result, stdout, JSON_INDENT(2));
-		putchar('\n');
-	} else if (print) {
-		print(result);
-	}
-	json_decref(result);
-	return 0;
+	return error ? bad() : show(result, print);
 }
 
 static int bad_size(const char *size)
@@ -243,10 +246,40 @@ static int delete (char **operands)
 	return call("volume_delete", named(operands[0]), NULL);
 }
 
+/* All volumes, page by page, behind those of @volumes; an older daemon gives all at once. */
+static int list_all(struct weir_rpc *rpc, json_t *volumes)
+{
+	json_int_t from = 0, next = 1;
+	int error = 0;
+
+	while (!error && next > from) {
+		json_t *page = NULL;
+
+		from = next;
+		error = weir_rpc_call(rpc, "volume_list", json_pack("{s:I}", "from", from), CALL_MS, &page);
+		json_array_extend(volumes, json_object_get(page, "volumes"));
+		next = json_integer_value(json_object_get(page, "next"));
+		json_decref(page);
+	}
+	return error;
+}
+
 static int list(char **operands)
 {
+	json_t *volumes;
+	struct weir_rpc *rpc;
+	int error = connect_daemon(&rpc);
+
 	(void)operands;
-	return call("volume_list", NULL, print_volumes);
+	if (error)
+		return bad();
+	volumes = json_array();
+	error = list_all(rpc, volumes);
+	weir_rpc_close(rpc);
+	if (!error)
+		return show(json_pack("{s:o}", "volumes", volumes), print_volumes);
+	json_decref(volumes);
+	return bad();
 }
 
 static int status(char **operands)

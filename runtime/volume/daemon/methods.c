@@ -10,7 +10,12 @@
 #include "../../backend/error.h"
 #include "../rpc.h"
 
-enum { DEFAULT_REPLICAS = 2, DEFAULT_UNIT_BYTES = 65536, DEFAULT_WEIGHT = 100 };
+enum {
+	DEFAULT_REPLICAS = 2,
+	DEFAULT_UNIT_BYTES = 65536,
+	DEFAULT_WEIGHT = 100,
+	PAGE_BYTES = WEIR_RPC_LINE_BYTES / 2, /* of a list, as long as no volume has more */
+};
 
 /* Parameters: json_unpack_ex() with a sentence. */
 #define TAKE(params, ...) take(json_unpack_ex(params, &(json_error_t){ .line = 0 }, 0, __VA_ARGS__), params)
@@ -228,15 +233,39 @@ static int volume_resize(struct volumed *d, json_t *params, json_t **result)
 	return error ? error : volume_info(d, params, result);
 }
 
+/* Volumes from number @from on, as many as have room on a page; the number where the next one begins, 0:
+ * there is none. */
+static json_int_t fill_page(struct volumed *d, json_int_t from, json_t *list)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < d->volume_count; i++) {
+		json_t *volume;
+
+		if (d->volumes[i].info.vid < from)
+			continue;
+		if (bytes >= PAGE_BYTES)
+			return d->volumes[i].info.vid;
+		volume = volumed_describe_volume_all(d, &d->volumes[i]);
+		bytes += json_dumpb(volume, NULL, 0, JSON_COMPACT);
+		json_array_append_new(list, volume);
+	}
+	return 0;
+}
+
 static int volume_list(struct volumed *d, json_t *params, json_t **result)
 {
+	json_int_t from = 0, next = 0;
+	bool paged = json_object_get(params, "from");
+	int error = paged ? TAKE(params, "{s:I}", "from", &from) : 0;
 	json_t *list = json_array();
 
-	(void)params;
-	for (size_t i = 0; i < d->volume_count; i++)
+	if (!error && paged)
+		next = fill_page(d, from, list);
+	for (size_t i = 0; !paged && i < d->volume_count; i++)
 		json_array_append_new(list, volumed_describe_volume_all(d, &d->volumes[i]));
-	*result = json_pack("{s:o}", "volumes", list);
-	return 0;
+	*result = json_pack("{s:o, s:I}", "volumes", list, "next", next);
+	return error;
 }
 
 static int volume_chmod(struct volumed *d, json_t *params, json_t **result)

@@ -9,6 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <weir/weir.h>
+
+#include "../../backend/error.h"
 #include "../../transport/fabrics/tls.h"
 #include "../rpc.h"
 #include "methods.h"
@@ -165,6 +168,22 @@ static json_t *answer(const struct server *server, struct connection *connection
 	return reply;
 }
 
+/* Whoever waits for an answer that is too long for a message hears of that instead. */
+static int send_reply(struct connection *connection, json_t *reply)
+{
+	int error = weir_rpc_send(connection->rpc, json_incref(reply), SEND_MS);
+
+	if (error == -EMSGSIZE) {
+		weir_fail(EMSGSIZE,
+			  "the call is done, but its answer has more than %d bytes, the most of a message",
+			  WEIR_RPC_LINE_BYTES);
+		error = weir_rpc_send(connection->rpc, weir_rpc_error(reply, error, weir_last_error()),
+				      SEND_MS);
+	}
+	json_decref(reply);
+	return error;
+}
+
 /* Whether the connection goes on. */
 static bool serve_one(struct server *server, struct connection *connection)
 {
@@ -184,7 +203,7 @@ static bool serve_one(struct server *server, struct connection *connection)
 			return true;
 		reply = error ? weir_rpc_error(NULL, WEIR_RPC_PARSE_ERROR, "the line is no JSON object")
 			      : answer(server, connection, request);
-		if (reply && weir_rpc_send(connection->rpc, reply, SEND_MS) != 0)
+		if (reply && send_reply(connection, reply) != 0)
 			return false;
 	} while (weir_rpc_pending(connection->rpc));
 	return true;
