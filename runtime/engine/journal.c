@@ -34,11 +34,12 @@ static bool more_room(struct weir_engine *engine, u64 bytes)
 	return true;
 }
 
-/* It changes nothing any more until it is started again. */
+/* It changes nothing any more until it is started again: whoever waits for a commit waits no longer. */
 static void engine_fail(struct weir_engine *engine)
 {
 	engine->failed = true;
 	engine->status.write_faults++;
+	pthread_cond_broadcast(&engine->changed);
 }
 
 void engine_record(struct weir_engine *engine, enum engine_record_kind kind, u32 index, const void *data,

@@ -301,6 +301,40 @@ static void test_permissions_without_memory(void **state)
 	lossy_destroy(&lossy);
 }
 
+int __real_pthread_cond_broadcast(pthread_cond_t *condition);
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition);
+
+static const pthread_cond_t *woken;
+
+/* In place of pthread_cond_broadcast(). */
+int __wrap_pthread_cond_broadcast(pthread_cond_t *condition)
+{
+	woken = condition;
+	return __real_pthread_cond_broadcast(condition);
+}
+
+/* A change that cannot be noted: there will be no commit, and whoever waits for one is woken. */
+static void test_a_change_that_there_is_no_memory_for(void **state)
+{
+	struct weir_engine *engine = direct_begin(&lossy, BYTES);
+	u64 commit;
+
+	(void)state;
+	engine_lock(engine);
+	commit = engine_want_commit(engine);
+	woken = NULL;
+	no_memory = true;
+	for (unsigned i = 0; i < MOST_ENTRIES && !engine->failed; i++)
+		engine_record_erase(engine, 0);
+	no_memory = false;
+	assert_true(engine->failed);
+	assert_ptr_equal(woken, &engine->changed);
+	engine_unlock(engine);
+	assert_false(engine_wait_commit(engine, commit));
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* Entries of blocks @vba and on, @count of them; and their number. */
 static u32 list_range(struct weir_engine *engine, u32 vba, u32 count, struct nvme_volume_list *list)
 {
@@ -462,6 +496,7 @@ int main(void)
 		cmocka_unit_test(test_as_many_permissions_as_there_is_room_for),
 		cmocka_unit_test(test_many_volumes_without_permissions),
 		cmocka_unit_test(test_permissions_without_memory),
+		cmocka_unit_test(test_a_change_that_there_is_no_memory_for),
 		cmocka_unit_test(test_lists_of_a_few_blocks),
 		cmocka_unit_test(test_a_change_that_is_not_kept_is_refused),
 		cmocka_unit_test(test_each_call_fails_at_a_start),
