@@ -163,6 +163,38 @@ static void install(struct weir_engine *engine, const struct moving *moving, u32
 /* What a medium fails that is read is where it is; what it fails that is written is elsewhere. */
 enum moved { MOVED, MOVED_UNREAD, MOVED_UNWRITTEN };
 
+static void note_unread(struct weir_engine *engine, u32 index)
+{
+	engine_lock(engine);
+	engine->headers[index].damaged = 1; /* if it is gone by now, that does not matter */
+	engine_unlock(engine);
+}
+
+static bool is_here(struct weir_engine *engine, u32 index)
+{
+	bool is;
+
+	engine_lock(engine);
+	is = engine_is_here(engine, index);
+	engine_unlock(engine);
+	return is;
+}
+
+/* Of several blocks that the medium behind cannot read nobody knows which it was: it may be one that is not
+ * in use any more. false: one is that cannot be read. */
+static bool read_singly(struct weir_engine *engine, u32 first, u32 blocks)
+{
+	for (u32 i = 0; i < blocks; i++) {
+		if (!is_here(engine, first + i) ||
+		    engine_io(engine, WEIR_IO_READ, engine->shape.data + first + i,
+			      engine->buffer + (size_t)i * ENGINE_BLOCK_BYTES, 1, false) == 0)
+			continue;
+		note_unread(engine, first + i);
+		return false;
+	}
+	return true;
+}
+
 static enum moved move_chunk(struct weir_engine *engine, u32 first, u32 blocks)
 {
 	struct moving moving;
@@ -170,7 +202,7 @@ static enum moved move_chunk(struct weir_engine *engine, u32 first, u32 blocks)
 	u32 status =
 		engine_io(engine, WEIR_IO_READ, engine->shape.data + first, engine->buffer, blocks, false);
 
-	if (status)
+	if (status && !read_singly(engine, first, blocks))
 		return MOVED_UNREAD;
 	engine_lock(engine);
 	all = pick(engine, &moving, first, blocks);
@@ -181,6 +213,15 @@ static enum moved move_chunk(struct weir_engine *engine, u32 first, u32 blocks)
 	engine->status.write_faults += status != 0;
 	engine_unlock(engine);
 	return status || !all ? MOVED_UNWRITTEN : MOVED;
+}
+
+/* Whether a block that could not be read is in use, still. */
+static bool has_damaged(const struct weir_engine *engine, u32 first)
+{
+	for (u32 i = first; i < first + engine->shape.erase_blocks; i++)
+		if (engine->headers[i].state == ENGINE_VALID && engine->headers[i].damaged)
+			return true;
+	return false;
 }
 
 static void empty(struct weir_engine *engine, u32 victim)
@@ -194,7 +235,7 @@ static void empty(struct weir_engine *engine, u32 victim)
 		moved = move_chunk(engine, first + at, left < CHUNK ? left : CHUNK);
 	}
 	engine_lock(engine);
-	if (moved == MOVED_UNREAD)
+	if (moved == MOVED_UNREAD && has_damaged(engine, first))
 		engine->erases[victim].state = ENGINE_ERASE_BAD; /* it keeps what it has */
 	else if (moved == MOVED_UNWRITTEN)
 		engine->blocked = true; /* until somebody wants space again */

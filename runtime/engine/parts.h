@@ -84,7 +84,7 @@ enum engine_erase_state {
 	ENGINE_ERASE_OPEN,
 	ENGINE_ERASE_FULL,
 	ENGINE_ERASE_LEAVING, /* nothing in it is valid; free once the journal says so, too */
-	ENGINE_ERASE_BAD,     /* the medium behind cannot read it whole: it stays as it is */
+	ENGINE_ERASE_BAD,     /* a block in use cannot be read: it stays as it is until that one is gone */
 };
 
 /**

@@ -137,6 +137,16 @@ static void note_moved(struct weir_engine *engine, u32 index)
 		engine->headers[index].moved = engine->moved;
 }
 
+/* A block is gone that may be the one that could not be read: the rest of its erase block is tried again. */
+static void leave_damaged(struct weir_engine *engine, struct engine_erase *erase)
+{
+	if (erase->state != ENGINE_ERASE_BAD)
+		return;
+	erase->state = ENGINE_ERASE_FULL;
+	engine->blocked = false;
+	pthread_cond_broadcast(&engine->changed);
+}
+
 /* What the table led to leads nowhere now. */
 static void leave(struct weir_engine *engine, u32 index)
 {
@@ -149,6 +159,8 @@ static void leave(struct weir_engine *engine, u32 index)
 	note_moved(engine, index);
 	engine_erase_of(engine, index)->valid--;
 	engine->status.used--;
+	if (engine_header(engine, index)->damaged)
+		leave_damaged(engine, engine_erase_of(engine, index));
 }
 
 static void enter(struct weir_engine *engine, u32 index)

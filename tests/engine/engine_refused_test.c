@@ -324,7 +324,7 @@ static void test_a_change_that_there_is_no_memory_for(void **state)
 	commit = engine_want_commit(engine);
 	woken = NULL;
 	no_memory = true;
-	for (unsigned i = 0; i < MOST_ENTRIES && !engine->failed; i++)
+	for (unsigned i = 0; i < 10 * MOST_ENTRIES && !engine->failed; i++)
 		engine_record_erase(engine, 0);
 	no_memory = false;
 	assert_true(engine->failed);

@@ -170,9 +170,10 @@ static void test_garbage_at_the_end_of_a_sweep(void **state)
 static const struct weir_medium_ops *behind_ops;
 static bool garbage_unread;
 
+/* Clients have thread 0. */
 static bool submit_but_garbage(struct weir_medium *medium, struct weir_io *io)
 {
-	if (!garbage_unread || io->kind != WEIR_IO_READ || io->bytes == BLOCK)
+	if (!garbage_unread || io->kind != WEIR_IO_READ || !io->thread)
 		return behind_ops->submit(medium, io);
 	memset(io->iov->iov_base, 0xee, io->iov->iov_len);
 	io->status = NVME_STATUS_UNRECOVERED_READ;
@@ -206,6 +207,66 @@ static void test_garbage_that_fails_stays(void **state)
 	assert_int_equal(direct_status(engine).bad_blocks, 0);
 	for (u64 vba = 1; vba < blocks; vba += 2)
 		assert_true(direct_holds(engine, vba, vba + 1));
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+static u64 unread_at; /* the byte of a block that is not read before it is written again; 0: none */
+
+static bool submit_but_one(struct weir_medium *medium, struct weir_io *io)
+{
+	bool covers = unread_at && io->offset_bytes <= unread_at && unread_at - io->offset_bytes < io->bytes;
+
+	if (covers && io->kind == WEIR_IO_WRITE)
+		unread_at = 0;
+	if (!covers || io->kind != WEIR_IO_READ)
+		return behind_ops->submit(medium, io);
+	io->status = NVME_STATUS_UNRECOVERED_READ;
+	io->done(io);
+	return true;
+}
+
+/* Each second of @blocks is written again and again, from version @next on. Return: the next one. */
+static u64 make_garbage(struct weir_engine *engine, u64 blocks, u64 next)
+{
+	for (u64 i = 0; i < 8 * blocks; i++, next++)
+		assert_int_equal(direct_write(engine, i * 2 % blocks, next, false), 0);
+	for (u64 vba = 3; vba < blocks; vba += 2)
+		assert_true(direct_holds(engine, vba, vba + 1));
+	return next;
+}
+
+/* One block cannot be read: its erase block is collected when that one has been written elsewhere, though it
+ * cannot be read there, still. */
+static void test_garbage_beside_what_cannot_be_read(void **state)
+{
+	unsigned char data[BLOCK];
+	struct weir_medium_ops ops;
+	struct engine_erase *erase;
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 blocks, next = 1;
+	u32 erases;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	behind_ops = lossy.medium.ops;
+	ops = *behind_ops;
+	ops.submit = submit_but_one;
+	lossy.medium.ops = &ops;
+	blocks = direct_status(engine).blocks / 2;
+	for (u64 vba = 0; vba < blocks; vba++)
+		assert_int_equal(direct_write(engine, vba, next++, false), 0);
+	unread_at = direct_place(&lossy, 1, 2);
+	erase = engine_erase_of(engine, (u32)(unread_at / BLOCK - engine->shape.data));
+	next = make_garbage(engine, blocks, next);
+	assert_int_equal(erase->state, ENGINE_ERASE_BAD);
+	assert_int_equal(direct_io(engine, WEIR_IO_READ, 1, 1, 0, false, data), NVME_STATUS_UNRECOVERED_READ);
+	erases = erase->erases;
+	assert_int_equal(direct_write(engine, 1, next, false), 0);
+	assert_true(direct_holds(engine, 1, next));
+	make_garbage(engine, blocks, next + 1);
+	assert_true(erase->erases > erases);
 	direct_close(engine);
 	lossy_destroy(&lossy);
 }
@@ -388,6 +449,7 @@ int main(void)
 		cmocka_unit_test(test_a_write_that_is_too_large),
 		cmocka_unit_test(test_garbage_at_the_end_of_a_sweep),
 		cmocka_unit_test(test_garbage_that_fails_stays),
+		cmocka_unit_test(test_garbage_beside_what_cannot_be_read),
 		cmocka_unit_test(test_damaged_garbage_stays_damaged),
 		cmocka_unit_test(test_tables_are_small),
 		cmocka_unit_test(test_tombstones_have_memory_as_they_come),
