@@ -187,7 +187,7 @@ class Dataset:
     def name(self, number: int) -> str:
         """Name of a sample."""
         text = ctypes.create_string_buffer(4096)
-        c.check(c.name_of(self._mounted(), number, text, len(text)))
+        c.check(c.name_of(self._mounted(), _number("number", number, 64), text, len(text)))
         return text.value.decode(errors="surrogateescape")
 
     def __getitem__(self, key: int | str) -> tuple[bytes, int]:
@@ -211,7 +211,7 @@ class Dataset:
         if not 0 <= rank < ranks:
             raise ValueError(f"rank {rank} of {ranks}")
         _number("batch", batch, 32)
-        options = c.SequenceOptions(seed=seed, epoch=epoch, order=ORDERS[order],
+        options = c.SequenceOptions(seed=_number("seed", seed, 64), epoch=_number("epoch", epoch, 64), order=ORDERS[order],
                                     buffer_chunks=_number("buffer_chunks", buffer_chunks, 32))
         c.check(c.sequence(self._mounted(), options))
         if ranks > 1:

@@ -237,6 +237,11 @@ def test_refused() -> None:
         refused(lambda: data.epoch(batch=2**32 + 3), "batch is 4294967299; it is from 0 to 4294967295")
         refused(lambda: data.epoch(batch=-1), "batch is -1")
         refused(lambda: data.epoch(buffer_chunks=2**32), "buffer_chunks is 4294967296")
+        for name in "seed", "epoch":
+            refused(lambda name=name: data.epoch(**{name: 2**64 + 1}), f"{name} is {2**64 + 1}; it is from 0 to {2**64 - 1}")
+            refused(lambda name=name: data.epoch(**{name: -1}), f"{name} is -1")
+        assert sum(len(b) for b in data.epoch(seed=2**64 - 1, epoch=2**64 - 1)) == 20
+        refused(lambda: data.name(2**64), "number is 18446744073709551616")
         refused(lambda: data.resume(data.position(), batch=2**32), "batch is 4294967296")
     refused(lambda: weir.index("virt:4M", format="fixed:512"), "virt:4M: name a manifest")
     refused(lambda: weir.Dataset([uri, two], manifests=[few]), "1 manifests of 2 storages")
