@@ -111,7 +111,7 @@ static const struct tool_program program = {
 struct report {
 	double save, load;
 	double plain_save, plain_load;
-	unsigned slot;
+	unsigned slot, slots_unread;
 	uint64_t step, tensors, header_bytes, data_bytes;
 	struct weir_stats saved, loaded;
 };
@@ -247,6 +247,7 @@ static int save(struct command *command, struct report *report, double *seconds,
 	double begin;
 	int code = slot_find(&command->storage, &newest, error);
 
+	code = code ? code : newest.unread;
 	index = newest.header ? 1 - newest.index : 0;
 	record.step = newest.header ? newest.record.step + 1 : 1;
 	slot_free(&newest);
@@ -318,6 +319,9 @@ static int load(struct command *command, struct report *report, double *seconds,
 	else if (!code && !command->load && slot.record.step != report->step)
 		code = sample_fail(error, -EBADMSG, "WRONG DATA: step %llu was saved, and step %llu is there",
 				   (unsigned long long)report->step, (unsigned long long)slot.record.step);
+	else if (!code && slot.unread && !report->slots_unread++)
+		(void)tool_complain("%s: step %llu is loaded, which may not be the newest", error,
+				    (unsigned long long)slot.record.step);
 	if (!code && command->verify)
 		code = check_slot(command, &slot, "on storage", error);
 	if (!code)

@@ -68,11 +68,12 @@ static int read_slot(const struct sample_storage *storage, unsigned index, struc
 int slot_find(const struct sample_storage *storage, struct slot *slot, char *error)
 {
 	struct slot other;
-	int code = 0;
+	int code = 0, unread = 0;
 
 	*slot = (struct slot){ .index = SLOTS };
-	for (unsigned i = 0; i < SLOTS && !code; i++) {
+	for (unsigned i = 0; i < SLOTS && code != -ENOMEM; i++) {
 		code = read_slot(storage, i, &other, error);
+		unread = code ? code : unread;
 		if (!code && other.header && (!slot->header || other.record.step > slot->record.step)) {
 			slot_free(slot);
 			*slot = other;
@@ -80,7 +81,10 @@ int slot_find(const struct sample_storage *storage, struct slot *slot, char *err
 			slot_free(&other);
 		}
 	}
-	return code;
+	if (code == -ENOMEM)
+		slot_free(slot);
+	slot->unread = unread;
+	return slot->header ? 0 : unread;
 }
 
 static int write_block(const struct sample_storage *storage, unsigned index, const struct slot_record *record)

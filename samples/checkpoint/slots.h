@@ -5,7 +5,8 @@
  * Each half of the storage is a slot: a record of 4 KiB, the safetensors header, the tensors' data. A save
  * goes to the slot that has not the newest checkpoint: its record is cleared, header and data are written,
  * and the record last, each durable before the next begins. A record that is not whole, or whose header is
- * not the one that it was written for, is none.
+ * not the one that it was written for, is none. Beside a slot that cannot be read the other one can be
+ * loaded, but is not known to be the newer one: nothing is saved then.
  */
 #ifndef CHECKPOINT_SLOTS_H
 #define CHECKPOINT_SLOTS_H
@@ -38,11 +39,13 @@ struct slot_record {
  * @index: which slot; SLOTS: none
  * @record: its record
  * @header: its header; slot_free() it
+ * @unread: another slot could not be read: the negative errno
  */
 struct slot {
 	unsigned index;
 	struct slot_record record;
 	char *header;
+	int unread;
 };
 
 /** slot_at() - where slot @index begins on the storage */
@@ -51,7 +54,8 @@ uint64_t slot_at(const struct sample_storage *storage, unsigned index);
 /** slot_room() - bytes of a header and data that a slot has room for */
 uint64_t slot_room(const struct sample_storage *storage);
 
-/** slot_find() - the newest checkpoint; 0, also if there is none, or a negative errno with a sentence */
+/** slot_find() - the newest checkpoint of those that can be read; 0, also if there is none, or a negative
+ * errno. With a sentence, also if slot->unread */
 int slot_find(const struct sample_storage *storage, struct slot *slot, char *error);
 
 /** slot_begin() - clear the record of slot @index, and write a header there */

@@ -251,6 +251,18 @@ damage 300000
 [ "$(step)" = 2 ]
 say $? 'checkpoint: damage to the older one does not matter'
 
+# A slot that cannot be read keeps nobody from loading the other one, and a save from choosing between them.
+cp "$dir/kept" "$file"
+unread() { echo "file:$file?fault=status:code=0x281:op=read:lba=$1-$1"; } # blocks have 4096 bytes
+for which in '0 2' "$((slot / 4096)) 1"; do
+  output=$(run checkpoint "$(unread "${which% *}")" $model --load --verify --runs 2 --json 2>&1)
+  grep -q "\"step\": ${which#* }," <<<"$output" && [ "$(grep -c 'may not be the newest' <<<"$output")" = 1 ]
+  say $? "checkpoint: step ${which#* } is loaded, the other one's record cannot be read" "$output"
+done
+refuse 'to save beside what cannot be read' 1 '.' checkpoint "$(unread 0)" $model --runs 1
+[ "$(step)" = 2 ]
+say $? 'checkpoint: and both are there, still'
+
 # Interrupted after each command of a save: the one before is there, or the new one once its record is written.
 whole=
 for after in $(seq 3 21); do
