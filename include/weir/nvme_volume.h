@@ -156,13 +156,16 @@ enum { NVME_VOLUME_REBUILDING = 1, NVME_VOLUME_CHANGING = 2 };
  *   are placed elsewhere when the map comes, not when it comes once more: copies for the map to come may be
  *   among them. NVME_VOLUME_REBUILDING: after a failure; with the first such map an engine drops what the map
  *   before placed elsewhere. NVME_VOLUME_CHANGING: it keeps that for the map to come.
+ * @uncounted: not 0: too few engines may have it for the next daemon to hear of it; the same map comes once
+ *   more when enough have it, to an engine that is in doubt
  */
 struct nvme_volume_map {
 	u32 epoch;
 	u16 count;
 	u16 self;
 	u32 rebuilding;
-	u32 reserved[29];
+	u32 uncounted;
+	u32 reserved[28];
 	struct nvme_volume_engine engines[NVME_VOLUME_MOST_ENGINES];
 };
 
@@ -191,8 +194,9 @@ struct nvme_volume_list {
 /**
  * struct nvme_volume_engine_status - sizes in blocks of 4096 bytes, counts since it was formatted
  * @doubtful: it was not closed in order the last time: writes that it acknowledged and had not made durable
- * may be missing; 0 again once it has been given a map in which it is out
- * @write_faults: writes that its medium failed since it started; 0 again likewise
+ * may be missing; 0 again once it has been given a map in which it is out, and which is not @uncounted
+ * @write_faults: writes that its medium failed since it started; 0 again once it has been given a map in
+ * which it is out
  * @last_vid: no volume has had a greater number; what is not there of these was deleted
  * @has_map: it was given a map since it was started
  * @fence: highest epoch of a FENCE since it was started

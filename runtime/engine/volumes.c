@@ -252,7 +252,8 @@ u32 engine_map_set(struct weir_engine *engine, const struct nvme_volume_map *map
 	engine->has_map = true;
 	engine->status.has_map = 1;
 	if (map->engines[map->self].state != NVME_VOLUME_ENGINE_IN) {
-		engine->status.doubtful = 0; /* it gets what it lacks before it comes in again */
+		/* it gets what it lacks before it comes in again, if the next daemon hears of this map */
+		engine->status.doubtful = engine->status.doubtful && map->uncounted;
 		engine->status.write_faults = 0;
 	}
 	if (!again) /* else copies for a map to come may have been made under it */

@@ -100,14 +100,47 @@ static void test_kept_after_a_second_failure(void **state)
 }
 
 /* It is out, and another engine in. */
-static u32 give_out(struct weir_engine *engine, u32 epoch, u32 rebuilding)
+static struct nvme_volume_map without_it(u32 epoch, u32 rebuilding)
 {
 	struct nvme_volume_map map = { .epoch = epoch, .count = 2, .rebuilding = rebuilding };
 
 	for (u16 i = 0; i < 2; i++)
 		map.engines[i] = (struct nvme_volume_engine){ .id = i + 1, .domain = i, .weight = 100 };
 	map.engines[0].state = NVME_VOLUME_ENGINE_OUT;
+	return map;
+}
+
+static u32 give_out(struct weir_engine *engine, u32 epoch, u32 rebuilding)
+{
+	struct nvme_volume_map map = without_it(epoch, rebuilding);
+
 	return direct_admin(engine, NVME_ADMIN_VOLUME_MAP, 0, 0, &map);
+}
+
+/* What it lacks after a loss of power others give it before it is in again, if a map that counts has it out.
+ */
+static void test_doubt_ends_by_a_map_that_counts(void **state)
+{
+	struct nvme_volume_map map = without_it(MAP + 1, NVME_VOLUME_REBUILDING);
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = open_copied(&lossy, 0);
+	lossy.off = true;
+	direct_close(engine);
+	lossy_crash(&lossy, NOTHING_IS_KEPT);
+	engine = direct_open(&lossy);
+	assert_non_null(engine);
+	assert_true(direct_status(engine).doubtful);
+	map.uncounted = 1;
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_MAP, 0, 0, &map), 0);
+	assert_true(direct_status(engine).doubtful);
+	map.uncounted = 0;
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_MAP, 0, 0, &map), 0);
+	assert_false(direct_status(engine).doubtful);
+	direct_close(engine);
+	lossy_destroy(&lossy);
 }
 
 /* No map places anything on an engine that is out: what it has may be the only replica. */
@@ -251,6 +284,7 @@ int main(void)
 		cmocka_unit_test(test_kept_when_the_same_map_comes_again),
 		cmocka_unit_test(test_given_up_after_a_failure),
 		cmocka_unit_test(test_kept_after_a_second_failure),
+		cmocka_unit_test(test_doubt_ends_by_a_map_that_counts),
 		cmocka_unit_test(test_kept_while_it_is_out),
 		cmocka_unit_test(test_a_read_begins_under_another_map),
 		cmocka_unit_test(test_an_older_daemon_changes_no_volume),

@@ -483,6 +483,46 @@ static void test_doubt_ends_with_a_map_that_counts(void **state)
 	check_all(&writer);
 }
 
+/* The same by a heartbeat of the first daemon; and another one that has the map ends the doubt. */
+static void test_doubt_ends_with_a_map_that_counts_later(void **state)
+{
+	(void)state;
+	for (unsigned counts = 0; counts < 2; counts++) {
+		(void)lose_newest();
+		array.engines[0].dead = true;
+		start_daemon(3, 0, true);
+		for (unsigned i = 1; i < 3; i++) {
+			array.engines[i].refuses = NVME_ADMIN_VOLUME_MAP;
+			array.engines[i].refuses_status = FAULT;
+		}
+		array.engines[0].dead = false;
+		for (unsigned i = 0; i < 3; i++)
+			volumed_heartbeat(d);
+		assert_false(d->counted || volumed_engine_in(&d->engines[0]));
+		assert_int_equal(array.engines[0].map.epoch, d->epoch);
+		assert_true(array.engines[0].doubtful);
+		array.engines[1].refuses_status = array.engines[2].refuses_status = 0;
+		if (counts) {
+			d->options.heartbeat_ms = 5000; /* far longer than it takes to join */
+			for (unsigned i = 0; i < 3; i++)
+				settle();
+			assert_false(array.engines[0].doubtful);
+			assert_int_equal(d->counts.taken_in, 1);
+			break;
+		}
+		volumed_destroy(d);
+		array.engines[0].dead = true;
+		start_daemon(3, 0, true);
+		array.engines[0].dead = false;
+		settle();
+		assert_int_equal(d->counts.taken_out, 1);
+		check_all(&writer);
+		assert_int_equal(tear_down(state), 0);
+		assert_int_equal(set_up(state), 0);
+	}
+	check_all(&writer);
+}
+
 /* An engine in doubt has lost the newest version of a block, which a silent one has alone: it is not read
  * before that one was heard of. */
 static void test_an_engine_in_doubt_is_not_read_beside_a_silent_one(void **state)
@@ -530,6 +570,7 @@ int main(void)
 		CASE(test_permissions_that_are_refused),
 		CASE(test_engines_in_doubt_are_compared_once),
 		CASE(test_doubt_ends_with_a_map_that_counts),
+		CASE(test_doubt_ends_with_a_map_that_counts_later),
 		CASE(test_an_engine_in_doubt_is_not_read_beside_a_silent_one),
 	};
 

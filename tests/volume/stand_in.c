@@ -59,7 +59,7 @@ static int set_map(struct stand_in *engine, const struct nvme_volume_map *map)
 	engine->has_map = true;
 	if (map->engines[map->self].state != NVME_VOLUME_ENGINE_IN) {
 		engine->write_faults = 0;
-		engine->doubtful = false;
+		engine->doubtful = engine->doubtful && map->uncounted;
 	}
 	if (weir_placement_build(map, engine->table) != 0)
 		return NVME_STATUS_INVALID_FIELD;

@@ -360,6 +360,12 @@ static void forget_engine(struct volumed *d, unsigned index)
 	(void)volumed_map_push(d);
 }
 
+/* One in doubt is so, still, once it is in: the heartbeat ends that first. */
+static bool may_join(const struct volumed_engine *engine)
+{
+	return !volumed_engine_in(engine) && engine->current && !engine->spare && !engine->status.doubtful;
+}
+
 void volumed_copy_choose(struct volumed *d)
 {
 	(void)volumed_map_count(d);
@@ -381,7 +387,7 @@ void volumed_copy_choose(struct volumed *d)
 		}
 		if (engine->leaving && volumed_engines_remaining(d) < volumed_engines_needed(d))
 			continue; /* one that was to stay has failed */
-		if (engine->leaving || (!volumed_engine_in(engine) && engine->current && !engine->spare)) {
+		if (engine->leaving || may_join(engine)) {
 			(void)volumed_copy_begin(d, engine->leaving ? VOLUMED_LEAVE : VOLUMED_JOIN, i);
 			return;
 		}

@@ -219,6 +219,8 @@ int volumed_engine_bring(struct volumed *d, struct volumed_engine *engine)
 	else if (status)
 		return weir_fail(EIO, "engine %u refuses the volumes or the map of the array: status %#x",
 				 engine->info.id, status);
+	else if (!volumed_engine_in(engine) && d->counted)
+		engine->status.doubtful = 0;
 	return status;
 }
 
@@ -426,12 +428,18 @@ static void leave(struct volumed *d, struct volumed_engine *engine)
 		volumed_put_back(d, engine);
 }
 
+/* It was given a map in which it is out before that one counted: its doubt ends when the map comes again. */
+static bool is_out_in_doubt(const struct volumed *d, const struct volumed_engine *engine)
+{
+	return !volumed_engine_in(engine) && engine->status.doubtful && d->counted;
+}
+
 static void beat(struct volumed *d, struct volumed_engine *engine)
 {
 	if (volumed_engine_ask(d, engine)) {
 		if (is_to_leave(d, engine))
 			leave(d, engine);
-		else if (!engine->current)
+		else if (!engine->current || is_out_in_doubt(d, engine))
 			(void)volumed_engine_return(d, engine);
 		return;
 	}

@@ -345,8 +345,8 @@ static void bring_all(struct volumed *d, bool in)
 	}
 }
 
-/* All get the same volumes, then the map. By a map in which it is out an engine is in doubt no more: it gets
- * one that the next daemon cannot overlook. */
+/* All get the same volumes, then the map. Those that are out get it when it counts: then an engine is in
+ * doubt no more. */
 static int give_all(struct volumed *d, const struct nvme_volume_map *map)
 {
 	int error;

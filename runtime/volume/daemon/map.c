@@ -14,6 +14,7 @@ void volumed_map_fill(const struct volumed *d, unsigned self, struct nvme_volume
 	*map = (struct nvme_volume_map){ .epoch = d->epoch,
 					 .count = (u16)d->engine_count,
 					 .self = (u16)self,
+					 .uncounted = !d->counted,
 					 .rebuilding = d->changing     ? NVME_VOLUME_CHANGING
 						       : d->rebuilding ? NVME_VOLUME_REBUILDING
 								       : 0 };
