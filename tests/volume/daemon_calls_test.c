@@ -264,6 +264,20 @@ static void test_a_lease_without_a_right_is_not_renewed(void **state)
 	call_lease("lease_renew", reader.number, reader.lease, 0);
 }
 
+/* Nor by the rights of a host that comes after a restart of the daemon, which knows of that one's no more. */
+static void test_a_number_with_a_lease_is_nobody_elses(void **state)
+{
+	(void)state;
+	start_daemon(3, 0, true);
+	make_volume();
+	assert_int_equal(open_volume(&writer, OTHER, true), 0);
+	call_chmod("v", OTHER, "", 0);
+	volumed_destroy(d);
+	start_daemon(3, 0, true);
+	call_chmod("v", "nqn.2026-11.org.example:host-c", "rw", 0);
+	call_lease("lease_renew", writer.number, writer.lease, -EACCES);
+}
+
 /* Whoever does not want an answer gets none, and what it asks for is done. */
 static void test_calls_without_an_answer(void **state)
 {
@@ -397,6 +411,7 @@ int main(void)
 		CASE(test_volumes_that_are_written_stay),
 		CASE(test_permissions_that_are_none),
 		CASE(test_a_lease_without_a_right_is_not_renewed),
+		CASE(test_a_number_with_a_lease_is_nobody_elses),
 		CASE(test_calls_without_an_answer),
 		CASE(test_volumes_are_listed_by_pages),
 		CASE(test_a_long_name_gets_an_answer),

@@ -217,12 +217,19 @@ int volumed_volume_resize(struct volumed *d, const char *name, u64 bytes)
 	return error;
 }
 
-/* A host has one number, of whatever volume. */
+static u32 leased_number(const struct volumed_volume *volume)
+{
+	return volume->info.lease_client == VOLUMED_NOBODY ? 0 : volume->info.lease_client;
+}
+
+/* A host has one number, of whatever volume. One that has a lease is not free, though its rights have ended.
+ */
 static u32 client_of(struct volumed *d, const char *hostnqn)
 {
 	u32 highest = 0;
 
-	for (size_t i = 0; i < d->volume_count; i++)
+	for (size_t i = 0; i < d->volume_count; i++) {
+		highest = leased_number(&d->volumes[i]) > highest ? leased_number(&d->volumes[i]) : highest;
 		for (size_t j = 0; j < d->volumes[i].count; j++) {
 			const struct nvme_volume_permission *permission = &d->volumes[i].permissions[j];
 
@@ -231,6 +238,7 @@ static u32 client_of(struct volumed *d, const char *hostnqn)
 			if (permission->client > highest)
 				highest = permission->client;
 		}
+	}
 	return highest + 1;
 }
 
