@@ -26,7 +26,7 @@
 #include "../rig/context.h"
 #include "../rig/kernels.h"
 
-enum { FILE_BYTES = (3 << 20) + 777, BUFFER_BYTES = 4 << 20, MOST_BATCH = 700, WAIT_ITERATIONS = 5000 };
+enum { FILE_BYTES = (3 << 20) + 777, BUFFER_BYTES = 4 << 20, MOST_BATCH = 700, WAIT_ITERATIONS = 120000 };
 
 #define must(call)                                                                                           \
 	do {                                                                                                 \
