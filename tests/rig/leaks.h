@@ -73,12 +73,13 @@ static inline struct test_has test_has(void)
 	return has;
 }
 
-/* A thread that was joined is on the list until the kernel has taken it off, which nobody can wait for. */
+/* A thread that was joined is on the list until the kernel has taken it off, which nobody can wait for: a
+ * minute, or more. */
 static inline struct test_has test_has_settled(unsigned threads)
 {
 	struct test_has has = test_has();
 
-	for (unsigned tries = 0; tries < 1000 && has.threads > threads; tries++) {
+	for (unsigned tries = 0; tries < 60000 && has.threads > threads; tries++) {
 		usleep(1000);
 		has = test_has();
 	}
