@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /** test_threads_named() - of this process: those whose names begin with @begin, or, with @others, all but
  * those */
@@ -30,6 +31,19 @@ static inline unsigned test_threads_named(const char *begin, bool others)
 	}
 	if (folder)
 		closedir(folder);
+	return count;
+}
+
+/** test_threads_settled() - how many threads' names begin with @begin: @wanted, or what there is after a
+ * minute, since those that were joined are on the list until the kernel has taken them off */
+static inline unsigned test_threads_settled(const char *begin, unsigned wanted)
+{
+	unsigned count = test_threads_named(begin, false);
+
+	for (unsigned tries = 0; tries < 60000 && count != wanted; tries++) {
+		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		count = test_threads_named(begin, false);
+	}
 	return count;
 }
 
