@@ -313,34 +313,33 @@ static uint64_t clock_ns(clockid_t clock)
 	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Return: how long it takes from opening @uri to the end of its closing. */
-static uint64_t open_and_close(const char *uri, bool fails)
+/* Return: how long it takes from opening a storage whose controller fails to the end of its closing. */
+static uint64_t fail_and_close(void)
 {
 	uint64_t begin = clock_ns(CLOCK_MONOTONIC);
 	struct weir_storage *out;
 	uint8_t block[512];
 
-	must(weir_storage_open(context, uri, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(60000000)),
-			       &out));
-	if (fails)
-		refused(weir_storage_read(out, 0, block, 512), -EIO, uri, "the controller failed");
-	else
-		must(weir_storage_read(out, 0, block, 512));
+	must(weir_storage_open(context, "virt:1M?fault=fatal",
+			       WEIR_OPTIONS(storage, .timeout_us = test_patient_us(60000000)), &out));
+	refused(weir_storage_read(out, 0, block, 512), -EIO, "virt:1M?fault=fatal", "the controller failed");
 	weir_storage_close(out);
 	return clock_ns(CLOCK_MONOTONIC) - begin;
 }
 
 /*
  * A controller that failed neither answers nor makes its storage's end wait for answers: 10 s a command for
- * the admin queue alone. Measured by one that answers, for a machine with other work.
+ * the admin queue alone. On a machine with other work all of it may take as long, but not each time.
  */
 void test_failed_controller(void **state)
 {
-	uint64_t sound_ns;
+	const uint64_t limit_ns = 8000000000;
+	uint64_t taken_ns = limit_ns;
 
 	(void)state;
-	sound_ns = open_and_close("virt:1M", false);
-	assert_true(open_and_close("virt:1M?fault=fatal", true) < 8000000000 + 50 * sound_ns);
+	for (unsigned tries = 0; tries < 5 && taken_ns >= limit_ns; tries++)
+		taken_ns = fail_and_close();
+	assert_true(taken_ns < limit_ns);
 }
 
 /*
