@@ -388,5 +388,5 @@ void test_a_long_wait_sleeps(void **state)
 		skip();
 	check_long_wait("virt:1M?fault=drop", 1);
 	check_long_wait("virt:1M?fault=drop", 3);
-	check_long_wait("virt:1M?fault=late:us=1500000", 1);
+	check_long_wait("virt:1M?fault=late:us=1000000000", 1);
 }
