@@ -265,7 +265,7 @@ static void test_a_cache_that_goes_before_its_commands(void **state)
 		struct weir_lines lines;
 		struct rig rig;
 
-		open_rig(&rig, 1, 32, 1, "virt:64K?block=512&fault=late:op=read:us=50000");
+		open_rig(&rig, 1, 32, 1, "virt:64K?block=512&timeout_ms=0&fault=late:op=read:us=1000000000");
 		open_array(&rig, 64, 512, 65536, &args.array);
 		args.started = alloc(&rig, 8);
 		must(weir_copy_from_device(rig.context, &lines, args.array.lines, sizeof(lines)));
