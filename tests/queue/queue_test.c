@@ -495,28 +495,36 @@ static void test_data_outside_of_the_window_is_refused(void **state)
 	close_one(&one);
 }
 
+/* A read that takes a second, and a wait of a fiftieth of it, then another one: @statuses of both. */
+static void wait_again(uint32_t width, uint32_t statuses[2])
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+	struct one one;
+
+	open_one(&one, width, "virt:1M?lat_us=1000000", 0);
+	one.args.opcode = NVME_OPCODE_READ;
+	one.args.blocks = 1;
+	one.args.timeout_us = 20000;
+	request(&one, &one.args, statuses);
+	must(weir_stats(one.storage, &stats));
+	assert_int_equal(stats.commands, 1);
+	assert_int_equal(stats.rogue, 0);
+	close_one(&one);
+}
+
+/* A lane that was late itself finds that the command has ended, which shows nothing: again then. */
 static void test_a_late_command_can_be_waited_for_again(void **state)
 {
 	(void)state;
 	if (test_given()) /* nobody tells a real controller to be late */
 		skip();
 	for (size_t w = 0; w < test_width_count(); w += 2) {
-		struct weir_stats stats = { .size = sizeof(stats) };
-		struct one one;
-		uint32_t statuses[2];
+		uint32_t statuses[2] = { WEIR_OK, WEIR_OK };
 
-		/* a second, fifty times the deadline: lanes may be late themselves */
-		open_one(&one, test_width(w), "virt:1M?lat_us=1000000", 0);
-		one.args.opcode = NVME_OPCODE_READ;
-		one.args.blocks = 1;
-		one.args.timeout_us = 20000;
-		request(&one, &one.args, statuses);
+		for (unsigned tries = 0; tries < 20 && statuses[0] == WEIR_OK; tries++)
+			wait_again(test_width(w), statuses);
 		assert_int_equal(statuses[0], WEIR_E_TIMEOUT);
 		assert_int_equal(statuses[1], WEIR_OK);
-		must(weir_stats(one.storage, &stats));
-		assert_int_equal(stats.commands, 1);
-		assert_int_equal(stats.rogue, 0);
-		close_one(&one);
 	}
 }
 
