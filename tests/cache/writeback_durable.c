@@ -2,6 +2,7 @@
 /* Flushes by lanes, and durable ones: an NVMe Flush on every storage that was written to. */
 #include <unistd.h>
 
+#include "../rig/hurry.h"
 #include "../rig/request_trace.h"
 #include "writeback_cases.h"
 
@@ -160,9 +161,10 @@ void test_a_late_member_holds_up_no_other(void **state)
 	must(weir_storage_close(rig.storages[0]));
 	must(test_storage_open(rig.context,
 			       "virt:64K?block=512&timeout_ms=0&fault=late:us=1000000000:op=write:after=16",
-			       WEIR_OPTIONS(storage, .timeout_us = LATE_US), &rig.storages[0]));
+			       WEIR_OPTIONS(storage, .timeout_us = rig.shape.timeout_us), &rig.storages[0]));
 	each_unit(&rig, fill_unit); /* 16 of each */
 	put_one_pass(&rig, &args, &writer);
+	must(test_hurry(rig.context, &writer.array, 0, LATE_US));
 	refused(weir_cache_flush(rig.cache, 1), -EIO, "lines could not be written", "timeout_ms=0");
 	for (unsigned i = 1; i < MEMBERS; i++) {
 		assert_int_equal(trace_count(trace_of(folder, i), 'f'), 1);

@@ -2,6 +2,7 @@
 /* Lines that cannot be written: what is told, and what stays dirty. */
 #include <time.h>
 
+#include "../rig/hurry.h"
 #include "writeback_cases.h"
 
 /* Of a stripe the second member cannot write its block 3: it is named, not the first. */
@@ -140,13 +141,14 @@ void test_a_late_storage_is_no_other(void **state)
 	}
 	must(test_storage_open(rig.context,
 			       "virt:1M?block=512&timeout_ms=0&fault=late:us=1000000000:op=write",
-			       WEIR_OPTIONS(storage, .timeout_us = LATE_US), &late));
+			       WEIR_OPTIONS(storage, .timeout_us = rig.shape.timeout_us), &late));
 	put_one_pass(&rig, &args, &writer);
 	late_args = args;
 	must(weir_writer_open(rig.cache, &late, 1, WEIR_OPTIONS(array, .element_bytes = 8),
 			      &late_args.writer[0]));
 	must(weir_launch(rig.context, "test_put_u64", BLOCKS, THREADS, &late_args, sizeof(late_args)));
 	(void)judge(&rig);
+	must(test_hurry(rig.context, &late_args.writer[0].array, 0, LATE_US));
 	refused(weir_cache_flush(rig.cache, 0), -EIO, "lines could not be written", "timeout_ms=0");
 	check_storages(&rig);
 	refused(weir_cache_destroy(rig.cache), -EIO, "they are lost", "timeout_ms=0");
