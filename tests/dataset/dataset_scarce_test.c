@@ -426,7 +426,8 @@ static void test_epoch(void **state)
 	snprintf(manifest, sizeof(manifest), "%s/larger.weir", folder);
 	rig_records(larger + 5, MANY, RECORD);
 	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2), &context));
-	must(weir_storage_open(context, larger, WEIR_OPTIONS(storage, .timeout_us = 5000000), &storage));
+	must(weir_storage_open(context, larger, WEIR_OPTIONS(storage, .timeout_us = test_patient_us(5000000)),
+			       &storage));
 	must(weir_dataset_index(storage, manifest, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
 	for (order = 0; weir_dataset_order_name(order); order++)
 		each_epoch_with_refusal(of);
