@@ -160,10 +160,10 @@ static void refuses_a_line_without_end(void **state)
 	free(much);
 }
 
-/* A server and a client, both of this interface, at one address. */
-static void meets_at(const char *address, const char *connect_to)
+/* A server and a client, both of this interface, where @listener is. */
+static void meets(int listener, const char *connect_to)
 {
-	int listener = weir_rpc_listen(address), accepted, kept = 0;
+	int accepted, kept = 0;
 	socklen_t size = sizeof(kept);
 	struct weir_rpc *client, *server;
 	json_t *message;
@@ -259,20 +259,21 @@ static void connects_by_path_and_by_port(void **state)
 {
 	char path[] = "/tmp/weir-rpc-XXXXXX", address[64], list[512];
 	struct weir_rpc *client;
+	int listener;
 
 	(void)state;
 	assert_non_null(mkdtemp(path));
 	snprintf(address, sizeof(address), "%s/s", path);
-	meets_at(address, address);
-	meets_at(address, address); /* its file is still there */
+	meets(weir_rpc_listen(address), address);
+	meets(weir_rpc_listen(address), address); /* its file is still there */
 	unlink(address);
 	rmdir(path);
 	assert_int_equal(weir_rpc_open(address, NULL, WAIT_MS, &client), -ENOENT);
 	assert_says("is not reached");
-	close(listen_somewhere(address));
-	meets_at(address, address);
+	meets(listen_somewhere(address), address);
+	listener = listen_somewhere(address);
 	snprintf(list, sizeof(list), "/nowhere,127.0.0.1:1,%s,/nowhere", address);
-	meets_at(address, list);
+	meets(listener, list);
 	assert_int_equal(weir_rpc_open("127.0.0.1:1,/nowhere", NULL, WAIT_MS, &client), -ENOENT);
 	memset(list, 'x', sizeof(list) - 1);
 	list[sizeof(list) - 1] = 0;
