@@ -78,7 +78,8 @@ ranks 3 "$tool" verify "$a" "$b"
 [ $? = 0 ] && grep -q '^1000 samples, .* 3 ranks: all there' "$folder/said"
 verdict $? "after all that every sample is there"
 
-# A target that is killed: its storage notes each command in a file before it carries it out, and carries out few per second.
+# A target that is killed: its storage notes each command in a file before it carries it out, and from a certain read on answers none:
+# whoever reads waits until then, however late that is.
 truncate -s 4M "$folder/disk"
 nqn=nqn.2026-01.org.example:lost
 serve() { # KEYS
@@ -96,21 +97,24 @@ end_target() { # SIGNAL
 until_read() { # COUNT JOB
   until [ "$(grep -c '^begin [0-9]* read' "$folder/trace")" -ge "$1" ] || ! kill -0 "$2" 2>/dev/null; do sleep 0.05; done
 }
-slowly="?iops=60&trace=$folder/trace"
+serve_reads() { # COUNT: with so many begun it answers no more
+  serve "?fault=late:us=1000000000:op=read:after=$(($1 - 1))&trace=$folder/trace"
+}
+patiently='timeout_ms=600000&connect_ms=60000' # no host gives a read up, nor a target that the machine holds
 "$tool" make "$folder/files" --samples 400 --bytes 10-9000 --classes 4
 serve ''
-"$tool" upload "$folder/files" "$uri" || exit 1
+"$tool" upload "$folder/files" "$uri?$patiently" || exit 1
 end_target TERM
-serve "$slowly"
-ranks 3 "$tool" verify "$uri?ctrl_loss_s=1&connect_ms=500" &
+serve_reads 3
+ranks 3 "$tool" verify "$uri?ctrl_loss_s=1&$patiently" &
 job=$!
 until_read 3 $job
 end_target KILL
 wait $job
 all_said $? 3 0 "nvmf:tcp://.*$nqn"
 verdict $? "a target is killed while it is mounted: rank and storage on all ranks"
-serve "$slowly"
-ranks 3 "$tool" verify "$uri?ctrl_loss_s=1&connect_ms=500" --order full --batch 8 --cache 256K --chunk 64K &
+serve_reads 100
+ranks 3 "$tool" verify "$uri?ctrl_loss_s=1&$patiently" --order full --batch 8 --cache 256K --chunk 64K &
 job=$!
 until_read 100 $job
 end_target KILL
@@ -141,16 +145,16 @@ kill_rank() { # READS ARGUMENT... for verify
     while kill -0 "$process" 2>/dev/null; do sleep 0.05; done
   done
 }
-serve "$slowly"
-kill_rank 3 "$uri"
+serve_reads 3
+kill_rank 3 "$uri?$patiently"
 verdict $? "a rank is killed while it mounts: the job ends"
 end_target TERM
-serve "$slowly"
-kill_rank 100 "$uri" --order full --batch 8 --cache 256K --chunk 64K
+serve_reads 100
+kill_rank 100 "$uri?$patiently" --order full --batch 8 --cache 256K --chunk 64K
 verdict $? "a rank is killed in an epoch: the job ends"
 end_target TERM
 serve ''
-ranks 3 "$tool" verify "$uri"
+ranks 3 "$tool" verify "$uri?$patiently"
 [ $? = 0 ] && grep -q '^400 samples, .* 3 ranks: all there' "$folder/said"
 verdict $? "the next job mounts, and every sample is there"
 end_target TERM
