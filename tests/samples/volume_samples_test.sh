@@ -44,9 +44,9 @@ check 'from volume to volume, lanes choose engines' 'commands: (4[89]|[5-9].)' r
 check 'on a volume, lanes choose engines' 'commands: (2[89]|[3-9].)' matmul 'vol:matrices?lanes=1' $matmul
 check 'on a volume, lanes choose engines' 'step: 4;save_commands: (1[6-9]|[2-9].)' checkpoint 'vol:checkpoints?lanes=1' $checkpoint
 
-# A writer is killed while it saves: once the lease is over, the checkpoint before is there.
+# A writer is killed while it saves, its fifth write unanswered: once the lease is over, the checkpoint before is there.
 touch "$work/trace"
-"$samples/checkpoint/weir-checkpoint" "vol:checkpoints?trace=$work/trace&lat_us=100000" $checkpoint >"$work/killed" 2>&1 &
+"$samples/checkpoint/weir-checkpoint" "vol:checkpoints?trace=$work/trace&timeout_ms=600000&fault=late:us=1000000000:op=write:after=4" $checkpoint >"$work/killed" 2>&1 &
 client_pid[killed]=$!
 until [ "$(grep -c 'begin .* write' "$work/trace" 2>/dev/null)" -ge 5 ] || ! runs "${client_pid[killed]}"; do sleep 0.02; done
 kill -KILL "${client_pid[killed]}"
