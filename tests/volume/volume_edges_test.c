@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * volume_edges_test.c: times, statuses and reports of a client of a volume. Its clock is the system's and
- * @ahead_ns, so that leases and deadlines pass when a case says so.
+ * volume_edges_test.c: times, statuses and reports of a client of a volume. Leases and deadlines pass when a
+ * case says so.
  */
 #include <errno.h>
 #include <poll.h>
@@ -19,6 +19,7 @@
 
 #include <weir/weir.h>
 
+#include "volume_clock.h"
 #include "volume_rig.h"
 
 enum {
@@ -29,29 +30,9 @@ enum {
 	MOST_RESTS = 1000
 };
 
-#define S_NS ((uint64_t)1000000000)
-
 static struct rig rig;
 static unsigned char data[16 * BLOCK];
-static uint64_t ahead_ns;   /* of the system's clock */
 static uint64_t pending_ns; /* that pass before an answer comes that somebody waits for */
-
-int clock_gettime(clockid_t clock, struct timespec *time)
-{
-	int result = (int)syscall(SYS_clock_gettime, clock, time);
-	uint64_t ahead = __atomic_load_n(&ahead_ns, __ATOMIC_SEQ_CST) + (uint64_t)time->tv_nsec;
-
-	if (clock != CLOCK_MONOTONIC)
-		return result;
-	time->tv_sec += (time_t)(ahead / S_NS);
-	time->tv_nsec = (long)(ahead % S_NS);
-	return result;
-}
-
-static void pass(uint64_t ns)
-{
-	__atomic_fetch_add(&ahead_ns, ns, __ATOMIC_SEQ_CST);
-}
 
 /* A client waits for one socket, the rig's daemon for several. */
 int poll(struct pollfd *pollers, nfds_t count, int ms)
@@ -202,11 +183,13 @@ static void an_engine_has_its_time_to_answer(void **state)
 	rig_open(&rig, true, HOUR_S * 1000);
 	hold(true);
 	before = opened();
+	stop_clock(true);
 	rig_start(&rig, &io, WEIR_IO_READ, 0, 1, data);
 	pass(5 * S_NS);
 	for (unsigned i = 0; i < TRIES; i++)
 		rig_poll(&rig);
 	assert_int_equal(opened(), before);
+	stop_clock(false);
 	pass(4 * S_NS);
 	for (unsigned i = 0; i < 10 * TRIES && opened() == before; i++)
 		rig_poll(&rig);
@@ -228,6 +211,7 @@ static void each_command_has_its_time(void **state)
 	engine = rig_replica(&rig, 0, 0);
 	rig.engines[engine].held = true;
 	before = opened();
+	stop_clock(true);
 	rig_start(&rig, &io, WEIR_IO_READ, 0, 1, data);
 	rig.engines[engine].held = false; /* for those that come: this one is never carried out */
 	for (unsigned i = 0; i < 7; i++) {
@@ -235,6 +219,7 @@ static void each_command_has_its_time(void **state)
 		assert_int_equal(rig_do(&rig, WEIR_IO_READ, 1, 1, data + BLOCK), 0);
 	}
 	assert_int_equal(opened(), before);
+	stop_clock(false);
 	pass(2 * S_NS);
 	for (unsigned i = 0; i < 10 * TRIES && opened() == before; i++) {
 		assert_int_equal(rig_do(&rig, WEIR_IO_READ, 1, 1, data + BLOCK), 0);
@@ -257,6 +242,7 @@ static void an_engine_may_always_have_some(void **state)
 	rig_open(&rig, true, HOUR_S * 1000);
 	rig.engines[rig_replica(&rig, 0, 0)].slow = true; /* an answer a poll */
 	before = opened();
+	stop_clock(true);
 	rig_start(&rig, &ios[0], WEIR_IO_READ, 0, 1, data);
 	for (unsigned i = 1; i < COMMANDS; i++) {
 		rig_start(&rig, &ios[i], WEIR_IO_READ, 0, 1, data);
@@ -270,6 +256,7 @@ static void an_engine_may_always_have_some(void **state)
 	for (unsigned i = 0; i < TRIES; i++)
 		rig_poll(&rig);
 	assert_int_equal(opened(), before);
+	stop_clock(false);
 	rig_end(&rig);
 }
 
@@ -323,6 +310,8 @@ static void an_engine_that_is_not_reached_costs_no_lease(void **state)
 	u64 vba = 0;
 
 	(void)state;
+	tested = pthread_self();
+	stop_clock(true);
 	rig_begin(&rig, 1);
 	rig.lease_ms = 6000;
 	rig.keeps_dead = true;
@@ -335,9 +324,10 @@ static void an_engine_that_is_not_reached_costs_no_lease(void **state)
 		vba += UNIT;
 	while (__atomic_load_n(&attempts, __ATOMIC_SEQ_CST) < 64) {
 		pass(S_NS / 8);
-		rig_poll(&rig);
+		await_lap(&rig);
 	}
 	assert_int_equal(write_block(vba, 1), 0);
+	stop_clock(false);
 	rig_end(&rig);
 }
 
@@ -542,10 +532,24 @@ static void a_writer_wants_a_lease(void **state)
 	rig_end(&rig);
 }
 
+static void readers_take_no_lease(void **state)
+{
+	(void)state;
+	rig_begin(&rig, 2);
+	rig_open(&rig, true, 20000);
+	assert_true(rig.medium->read_only);
+	assert_int_equal(rig_do(&rig, WEIR_IO_READ, 0, 8, data), 0);
+	assert_int_equal(rig_do(&rig, WEIR_IO_ZERO, 0, 1, NULL),
+			 NVME_STATUS_VOLUME_STALE_LEASE | NVME_STATUS_DNR);
+	rig_end(&rig);
+	assert_int_equal(rig.releases, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_writer_wants_a_lease),
+		cmocka_unit_test(readers_take_no_lease),
 		cmocka_unit_test(a_lease_counts_from_the_question),
 		cmocka_unit_test(a_renewal_counts_from_the_question),
 		cmocka_unit_test(a_request_waits_as_long_as_it_may),
