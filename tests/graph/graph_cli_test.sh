@@ -196,11 +196,10 @@ for signal in INT HUP; do
 done
 "$tool" generate kron --scale 23 --quiet -o a.bel &
 pid=$!
-for ((wait = 0; wait < 100; wait++)); do
-    [ -n "$(find . -name 'a.bel.dst.partial-*')" ] && break
+until [ -n "$(find . -name 'a.bel.dst.partial-*')" ]; do
+    kill -0 $pid 2>/dev/null || { wrong "no temporary file appeared"; break; }
     sleep 0.05
 done
-[ "$wait" -lt 100 ] || wrong "no temporary file appeared"
 kill -TERM $pid
 wait $pid
 [ $? = 143 ] || wrong "SIGTERM: another status than 143"
