@@ -85,7 +85,7 @@ END
 cat >"$work/ask.py" <<'EOF_ASK'
 import json, subprocess, sys
 root, wanted, what, check = sys.argv[1:5]
-done = subprocess.run([check, "--json", "--root", root] + sys.argv[5:], capture_output=True, timeout=30)
+done = subprocess.run([check, "--json", "--root", root] + sys.argv[5:], capture_output=True, timeout=300)
 try:
     d = json.loads(done.stdout)
 except ValueError:
@@ -322,8 +322,8 @@ for name in sys.argv[3:]:
         os.makedirs(os.path.dirname(file), exist_ok=True)
         if how == "folder": os.mkdir(file)
         else: open(file, "wb").write(os.urandom(300) if how == "rubbish" else b"")
-        text = subprocess.run([check, "--root", root], capture_output=True, timeout=30).returncode
-        done = subprocess.run([check, "--json", "--root", root], capture_output=True, timeout=30)
+        text = subprocess.run([check, "--root", root], capture_output=True, timeout=300).returncode
+        done = subprocess.run([check, "--json", "--root", root], capture_output=True, timeout=300)
         try:
             good = json.loads(done.stdout)["status"] == done.returncode == text
         except ValueError:

@@ -52,7 +52,7 @@ case ${FIGURES_TROUBLE-} in
   fails) case $* in *--bs=512*) echo 'weir-perf: the controller is gone' >&2; exit 1 ;; esac ;;
   dies) case $* in *--bs=512*) kill -SEGV $$ ;; esac ;;
   hangs) case $* in *--bs=512*) sleep 300 & echo $! >"$FIGURES_TEST/sleeper"; wait ;; esac ;;
-  stays) sleep 300 & echo $! >"$FIGURES_TEST/sleeper"; wait ;;
+  stays) sleep 600 & echo $! >"$FIGURES_TEST/sleeper"; wait ;;
   babbles) echo 'nothing of the kind'; exit 0 ;;
   empty) echo '{}'; exit 0 ;;
 esac
@@ -275,7 +275,7 @@ check "a program that was not built" 1 '"peer-cufile is not in" in f["file_4k_vs
 rm -f "$dir/sleeper"
 FIGURES_TROUBLE=stays "$figures" "$build" file_4k_vs_pread_copy >"$dir/log" 2>&1 &
 asked=$!
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 3000; i++)); do
   [ -s "$dir/sleeper" ] && break
   sleep 0.1
 done

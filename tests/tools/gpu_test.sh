@@ -137,11 +137,11 @@ check "a row that is none" 1 '"is no row; write BACKEND STEP PASSED" in out' "$c
 program build/tests/gather_test <<'EOT'
 #!/bin/sh
 echo $$ >"$GPU_TEST/sleeper"
-exec sleep 60
+exec sleep 600
 EOT
 setsid "$ci/gpu" "$build" lanes gather >"$dir/log" 2>&1 &
 asked=$!
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 3000; i++)); do
   [ -s "$dir/sleeper" ] && break
   sleep 0.1
 done
