@@ -51,7 +51,7 @@ is_live() {
 # The block device of namespace NUMBER of $nqn. Its name has another number where the kernel looks for several at a time (6.12).
 fabrics_disk() {
   local i folder
-  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  for i in $(seq 240); do
     for folder in /sys/class/nvme-subsystem/*; do
       [ "$(cat "$folder/subsysnqn" 2>/dev/null)" = $nqn ] || continue
       for node in "$folder"/nvme*n[0-9]* "$folder"/nvme*/nvme*n[0-9]*; do

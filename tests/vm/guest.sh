@@ -60,9 +60,9 @@ hold() {
   done
 }
 
-# COMMAND has to succeed within ten seconds: the kernel takes some time over what a killed program leaves, its memory the last.
+# COMMAND has to succeed within two minutes: the kernel takes some time over what a killed program leaves, its memory the last.
 soon() {
-  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  for i in $(seq 240); do
     ! "$@" || return 0
     sleep 0.5
   done
@@ -71,7 +71,7 @@ soon() {
 
 # The block device of the first namespace of function ADDRESS, which the kernel's driver has had since a moment ago.
 disk_of() {
-  for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+  for i in $(seq 240); do
     for folder in /sys/bus/pci/devices/$1/nvme/nvme*/nvme*n1; do
       if [ -b "/dev/$(basename "$folder")" ]; then
         echo "/dev/$(basename "$folder")"
