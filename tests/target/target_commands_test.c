@@ -333,6 +333,7 @@ static void connects_say_what_is_wrong(void **state)
 	bad.sqsize = 4 * TARGET_QUEUE_ENTRIES;
 	assert_int_equal(connect_with(bad, &data, sizeof(data), &result),
 			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
+	host_again(&other, target);
 	wrong = data;
 	memset(wrong.subnqn, 'n', sizeof(wrong.subnqn));
 	assert_int_equal(connect_with(good, &wrong, sizeof(data), &result),
@@ -348,6 +349,7 @@ static void connects_say_what_is_wrong(void **state)
 	memset(wrong.hostnqn, 'n', NVME_NQN_LONGEST + 1); /* longer than a name may be */
 	assert_int_equal(connect_with(good, &wrong, sizeof(data), &result),
 			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
+	host_again(&other, target);
 	assert_int_equal(connect_with(good, &data, 512, &result), NVME_STATUS_SGL_INVALID_LENGTH | DNR);
 	wrong = data;
 	wrong.cntlid = cntlid;

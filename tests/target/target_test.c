@@ -233,6 +233,7 @@ static void connects_are_checked(void **state)
 			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
 	assert_int_equal(host_connect(&other, 1, 31, 0xff00, 0, HOST_SUBSYSTEM, HOST_NAME, &result),
 			 NVME_STATUS_CONNECT_INVALID_PARAMETERS | DNR);
+	host_again(&other, target);
 	cntlid = host_admin(&admin, target, 0);
 	host_queue(&queue, target, cntlid, 1, 0, 0);
 	assert_int_equal(host_connect(&other, 1, 31, cntlid, 0, HOST_SUBSYSTEM, HOST_NAME, &result),
