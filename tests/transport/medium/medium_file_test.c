@@ -352,7 +352,7 @@ static int read_with_little_locked_memory(void *argument)
 	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_AUTO);
 	struct rlimit little = { 1 << 20, 1 << 20 };
 	unsigned char *memory = rig_memory(4 << 20);
-	double deadline = rig_now() + 5;
+	double deadline = rig_now() + 100;
 	struct weir_medium *medium;
 	int error;
 
