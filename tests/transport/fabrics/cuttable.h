@@ -26,9 +26,10 @@ enum { CUTTABLE_PAIRS = 32, CUTTABLE_BYTES = 1 << 16, CUTTABLE_STEP_MS = 5 };
 
 enum cuttable_mode { CUTTABLE_WORKS, CUTTABLE_SILENT, CUTTABLE_CUT, CUTTABLE_ENDED };
 
-/** struct cuttable - @port: where hosts connect; @to: the target's; @mode, @is: wanted, in force: enum
- * cuttable_mode; @late_ms: each time that the target's bytes are carried, after so long; @ends: of each pair,
- * the host's and the target's; @bytes: carried */
+/** struct cuttable - @port: where hosts connect; @holder: bound there, so that no other program gets it while
+ * the path is cut; @to: the target's; @mode, @is: wanted, in force: enum cuttable_mode; @late_ms: each time
+ * that the target's bytes are carried, after so long; @ends: of each pair, the host's and the target's;
+ * @bytes: carried */
 struct cuttable {
 	unsigned port;
 	unsigned to;
@@ -36,6 +37,7 @@ struct cuttable {
 	atomic_uint is;
 	atomic_uint late_ms;
 	atomic_ullong bytes;
+	int holder;
 	int listener;
 	int ends[CUTTABLE_PAIRS][2];
 	pthread_t thread;
@@ -48,19 +50,26 @@ static inline struct sockaddr_in cuttable_address(unsigned port)
 				     .sin_port = htons((uint16_t)port) };
 }
 
-static inline void cuttable_listen(struct cuttable *path)
+/* A socket at the path's port (0: any, which it then is). */
+static inline int cuttable_bind(struct cuttable *path)
 {
+	int file = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
 	struct sockaddr_in at = cuttable_address(path->port);
 	socklen_t length = sizeof(at);
-	int one = 1;
 
-	path->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	setsockopt(path->listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (bind(path->listener, (struct sockaddr *)&at, sizeof(at)) != 0 ||
-	    listen(path->listener, CUTTABLE_PAIRS) != 0 ||
-	    getsockname(path->listener, (struct sockaddr *)&at, &length) != 0)
+	setsockopt(file, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(file, (struct sockaddr *)&at, sizeof(at)) != 0 ||
+	    getsockname(file, (struct sockaddr *)&at, &length) != 0)
 		abort();
 	path->port = ntohs(at.sin_port);
+	return file;
+}
+
+static inline void cuttable_listen(struct cuttable *path)
+{
+	path->listener = cuttable_bind(path);
+	if (listen(path->listener, CUTTABLE_PAIRS) != 0)
+		abort();
 }
 
 static inline void cuttable_reset(int *ends)
@@ -157,6 +166,7 @@ static inline void cuttable_start(struct cuttable *path, unsigned to)
 	path->to = to;
 	for (unsigned i = 0; i < CUTTABLE_PAIRS; i++)
 		path->ends[i][0] = path->ends[i][1] = -1;
+	path->holder = cuttable_bind(path);
 	cuttable_listen(path);
 	if (pthread_create(&path->thread, NULL, cuttable_run, path) != 0)
 		abort();
@@ -174,6 +184,7 @@ static inline void cuttable_end(struct cuttable *path)
 {
 	atomic_store(&path->mode, CUTTABLE_ENDED);
 	pthread_join(path->thread, NULL);
+	close(path->holder);
 }
 
 #endif

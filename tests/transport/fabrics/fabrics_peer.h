@@ -2,18 +2,21 @@
 /*
  * fabrics_peer.h: a scripted NVMe/TCP controller (fabrics_peer.py) beside a test program.
  *
- * Owns: the process, and what it printed.
+ * Owns: the process, what it printed, and its port, which nobody else gets while it is away.
  */
 #ifndef WEIR_TESTS_FABRICS_PEER_H
 #define WEIR_TESTS_FABRICS_PEER_H
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -59,7 +62,7 @@ static inline int peer_port(struct peer *peer)
 	return 0;
 }
 
-/** peer_start_at() - begin one with arguments @args, at @port (0: any); false: it did not listen. It prints
+/** peer_start_at() - begin one with arguments @args, at @port; false: it did not listen. It prints
  * to a file: a pipe would be full after some thousand lines, and stop it. */
 static inline int peer_start_at(struct peer *peer, unsigned port, const char *args)
 {
@@ -82,9 +85,29 @@ static inline int peer_start_at(struct peer *peer, unsigned port, const char *ar
 	return peer_port(peer);
 }
 
+/* A port that is free, and taken by a socket that does not listen: one that does may have it beside that.
+ * Else another program could get it between two peers. */
+static inline unsigned peer_hold(void)
+{
+	static int holder = -1;
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(at);
+	int one = 1;
+
+	if (holder >= 0)
+		close(holder);
+	holder = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (setsockopt(holder, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)) != 0 ||
+	    bind(holder, (struct sockaddr *)&at, sizeof(at)) != 0 ||
+	    getsockname(holder, (struct sockaddr *)&at, &length) != 0)
+		abort();
+	return ntohs(at.sin_port);
+}
+
+/** peer_start() - the same, at a port that is held for it until another one is begun so */
 static inline int peer_start(struct peer *peer, const char *args)
 {
-	return peer_start_at(peer, 0, args);
+	return peer_start_at(peer, peer_hold(), args);
 }
 
 /** peer_end() - end it, and take what it printed */
