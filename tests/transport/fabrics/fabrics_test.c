@@ -223,12 +223,15 @@ static void a_silent_command_is_recovered_from(void **state)
 {
 	struct weir_stats stats = { .size = sizeof(stats) };
 	struct weir_storage *storage;
+	unsigned tries = 0;
 
 	(void)state;
 	assert_true(peer_start(&peer, "silent"));
-	must(open_storage("timeout_ms=300", &storage));
+	must(open_storage("timeout_ms=4000", &storage));
 	(void)weir_storage_read(storage, 0, found, 65536);
-	must(weir_storage_read(storage, 0, found, 65536));
+	while (weir_storage_read(storage, 0, found, 65536) != 0 && ++tries < BRIEF_TRIES)
+		;
+	assert_in_range(tries, 0, BRIEF_TRIES - 1);
 	assert_true(pristine(found, 0, 65536));
 	must(weir_stats(storage, &stats));
 	assert_true(stats.queues_replaced + stats.resets > 0);
@@ -237,20 +240,34 @@ static void a_silent_command_is_recovered_from(void **state)
 	assert_int_equal(peer_printed(&peer, "fault silent"), 1);
 }
 
-/* A controller that answers nothing any more, Keep Alive included, is given up, and says so. */
+/* A controller that answers nothing any more, Keep Alive included, is given up, and says so. It has longer
+ * and longer to answer, until it did before it fell silent: a busy machine takes its time. */
 static void a_mute_controller_is_given_up(void **state)
 {
-	struct weir_storage *storage;
+	static const unsigned limits_ms[] = { 200, 1000, 4000, 8000 };
+	bool mute = false;
 
 	(void)state;
-	assert_true(peer_start(&peer, "mute"));
-	must(open_storage("keep_alive_ms=200&connect_ms=200&ctrl_loss_s=1", &storage));
-	assert_int_equal(weir_storage_read(storage, 0, found, 65536), -EIO);
-	assert_non_null(strstr(weir_last_error(), "no longer answers"));
-	assert_int_equal(weir_storage_read(storage, 0, found, 512), -EIO);
-	(void)weir_storage_close(storage);
-	peer_end(&peer);
-	assert_int_equal(peer_printed(&peer, "fault mute"), 1);
+	for (unsigned i = 0; i < sizeof(limits_ms) / sizeof(limits_ms[0]) && !mute; i++) {
+		unsigned ms = limits_ms[i];
+		int first = 0, second = 0;
+		struct weir_storage *storage;
+		bool said = false;
+		char keys[80];
+
+		snprintf(keys, sizeof(keys), "keep_alive_ms=%u&connect_ms=%u&ctrl_loss_s=1", ms, ms);
+		assert_true(peer_start(&peer, "mute"));
+		if (open_storage(keys, &storage) == 0) {
+			first = weir_storage_read(storage, 0, found, 65536);
+			said = strstr(weir_last_error(), "no longer answers");
+			second = weir_storage_read(storage, 0, found, 512);
+			(void)weir_storage_close(storage);
+		}
+		peer_end(&peer);
+		mute = peer_printed(&peer, "fault mute") > 0;
+		assert_true(!mute || (first == -EIO && said && second == -EIO));
+	}
+	assert_true(mute);
 }
 
 /* The peer is killed with commands under way, and another one takes its port a moment later. */
@@ -335,7 +352,7 @@ static void the_same_namespace_is_gone_on_with(void **state)
 	(void)state;
 	for (unsigned i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		assert_true(peer_start(&peer, pairs[i][0]));
-		must(open_storage("ctrl_loss_s=10", &storage));
+		must(open_storage("ctrl_loss_s=600", &storage));
 		first = peer;
 		peer_end(&first);
 		assert_true(peer_start_at(&peer, first.port, pairs[i][1]));
