@@ -220,9 +220,10 @@ bool soft_nic_respond(struct soft_nic *nic)
 	put(nic,
 	    at(nic->lanes->messages, (nic->far_head & (2 * (uint64_t)nic->far.depth - 1)) * sizeof(response)),
 	    &response, sizeof(response));
-	complete(nic, &nic->lanes->received, &nic->received, WEIR_MLX5_RECEIVED, nic->taken);
-	nic->taken++;
 	nic->far_head++;
 	ring(nic, nic->far.cq_doorbell, nic->far_head);
+	/* Behind all that is the other end's: who sees that the last command has ended may close that. */
+	complete(nic, &nic->lanes->received, &nic->received, WEIR_MLX5_RECEIVED, nic->taken);
+	nic->taken++;
 	return true;
 }
