@@ -40,14 +40,15 @@ static inline pid_t test_network_start(const char *program, const char *subsyste
 	_exit(127);
 }
 
-/* What it says once it serves ends with how to reach it. */
+/* What it says once it serves ends with how to reach it; on a busy machine that takes a while. */
 static inline void test_network_read(int in, char *uri, size_t bytes)
 {
 	char line[TEST_NETWORK_LINE];
 	FILE *file = fdopen(in, "r");
 	const char *found = file && fgets(line, sizeof(line), file) ? strstr(line, "nvmf:tcp://") : NULL;
 
-	snprintf(uri, bytes, "%.*s", found ? (int)strcspn(found, " \n") : 0, found ? found : "");
+	snprintf(uri, bytes, "%.*s?connect_ms=60000", found ? (int)strcspn(found, " \n") : 0,
+		 found ? found : "");
 	if (file)
 		fclose(file);
 }

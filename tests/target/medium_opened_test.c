@@ -153,7 +153,8 @@ static void an_engine_that_does_not_fit_leaves_nothing(void **state)
 	(void)state;
 	assert_int_equal(weir_target_create(&options, &inner), 0);
 	assert_int_equal(weir_target_start(inner), 0);
-	snprintf(uri, sizeof(uri), "nvmf:%s/%s", weir_target_address(inner, 0), subsystem.nqn);
+	snprintf(uri, sizeof(uri), "nvmf:%s/%s?connect_ms=60000", weir_target_address(inner, 0),
+		 subsystem.nqn);
 	space.uri = uri;
 	subsystem.nqn = "nqn.2026-11.org.example:engine";
 	subsystem.engine = true;
