@@ -3,9 +3,10 @@
  * leaks.h: what a process has, counted before and after something that must leave nothing behind.
  *
  * Owns: the counting: open files, address space, threads but those that serve an io_uring, and bytes that
- * malloc() gave the calling thread's arena. Whoever counts does the thing once before, so that what libraries
- * keep for good is there already. A sanitizer keeps what is freed, and finds leaks of its own: there memory
- * is not counted.
+ * malloc() gave. Whoever counts does the thing once before, so that what libraries keep for good is there
+ * already; from the first count on threads that meet share an arena instead of getting one each, or address
+ * space would depend on which of them did. A sanitizer keeps what is freed, and finds leaks of its own: there
+ * memory is not counted.
  */
 #ifndef WEIR_TESTS_LEAKS_H
 #define WEIR_TESTS_LEAKS_H
@@ -56,6 +57,7 @@ static inline uint64_t test_map_bytes(void)
 	FILE *file = fopen("/proc/self/statm", "re");
 	unsigned long long pages = 0;
 
+	(void)mallopt(M_ARENA_MAX, 1);
 	if (file && fscanf(file, "%llu", &pages) != 1)
 		pages = 0;
 	if (file)
