@@ -86,7 +86,7 @@ echo '{ "subsystems": [ { "nqn": "x", "namespaces": [], "hosts": [ { "nqn": "y",
 refuses 'a key of a host that there is not' 2 'a host has the keys "nqn" and perhaps' --config "$work/bad.json"
 
 says() { # says NAME WORDS: the target says WORDS, or is given up after a while
-  for _ in $(seq 400); do grep -qF -- "$2" "$work/out" && break; sleep 0.05; done
+  for _ in $(seq 2400); do grep -qF -- "$2" "$work/out" && break; sleep 0.05; done
   grep -qF -- "$2" "$work/out"
   report $? "$1" "$(cat "$work/out")"
 }
