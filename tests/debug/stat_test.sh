@@ -36,7 +36,7 @@ cat >"$work/seen.py" <<'EOF_SEEN'
 import json, subprocess, sys, time
 stat, pid, what, seconds = sys.argv[1], sys.argv[2], sys.argv[3], float(sys.argv[4])
 def dump():
-    out = subprocess.run([stat, "dump"] + ([pid] if pid != "all" else []), capture_output=True, timeout=60)
+    out = subprocess.run([stat, "dump"] + ([pid] if pid != "all" else []), capture_output=True, timeout=600)
     return json.loads(out.stdout) if out.stdout else {"rc": out.returncode, "says": out.stderr.decode()}
 def keys(x):
     if isinstance(x, dict):
@@ -62,7 +62,7 @@ EOF_SEEN
 
 seen() { # seen NAME PID WHAT [SECONDS]: a Python expression over p, c, s, q comes to hold
   local output
-  output=$(timeout 1000 python3 "$work/seen.py" "$stat" "$2" "$3" "${4-30}" 2>&1)
+  output=$(timeout 1000 python3 "$work/seen.py" "$stat" "$2" "$3" "${4-120}" 2>&1)
   [ "$output" = True ]
   report $? "$1" "$output"
 }
@@ -72,7 +72,7 @@ fixture_() { # fixture_ ARGUMENTS...: starts one; its number in $pid
   cat "$work/errors" >>"$work/all" 2>/dev/null
   "$bed" "$@" >"$work/said" 2>"$work/errors" & pid=$!
   beds+=("$pid")
-  for _ in $(seq 600); do grep -q ready "$work/said" && return; sleep 0.1; done
+  for _ in $(seq 1200); do grep -q ready "$work/said" && return; sleep 0.1; done
   echo "# no bed: $(cat "$work/errors")"
 }
 
@@ -177,7 +177,7 @@ fixture_ read 5 'virt:1M?block=512&timeout_ms=0&fault=stall:after=1:us=100000000
 seen "a stalled queue" "$pid" 'oldest(q[0])["lba"] in (1, 2) and oldest(q[0])["where"] == "controller" and oldest(q[0])["age_ms"] > 0'
 gone "$pid"
 fixture_ load 'virt:1M?block=512&timeout_ms=300&fault=hung:after=100:count=1'
-seen "a dead one" "$pid" 'all(x["dead"] and "the controller failed" in x["dead"] for x in q) and s["late"] >= 1' 60
+seen "a dead one" "$pid" 'all(x["dead"] and "the controller failed" in x["dead"] for x in q) and s["late"] >= 1'
 gone "$pid"
 
 # Storages come and go while it is looked at.
@@ -225,10 +225,10 @@ start = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
 text = [f"pid {os.getpid()}" if l.startswith("pid ") else f"start {start}" if l.startswith("start ") else l for l in open(sys.argv[1]).read().splitlines()]
 open(f"{folder}/{os.getpid()}-1", "w").write("\n".join(text) + "\n")
 print(os.getpid(), flush=True)
-time.sleep(60)
+time.sleep(3600)
 EOF_GUARDED
   nobody python3 "$work/guarded.py" "$work/template" "$work/nobody" >"$work/guarded" 2>"$work/errors" & beds+=("$!")
-  for _ in $(seq 100); do [ -s "$work/guarded" ] && break; sleep 0.1; done
+  for _ in $(seq 1200); do [ -s "$work/guarded" ] && break; sleep 0.1; done
   guarded=$(cat "$work/guarded"); beds+=("$guarded")
   output=$(nobody "$stat" dump "$guarded" 2>&1); rc=$?
   [ $rc = 5 ] && grep -q "not permitted to read process $guarded: .*ptrace" <<<"$output"
