@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "../transport/fabrics/rdma_message.h"
+#include "../transport/opcode.h"
 #include "events.h"
 #include "parts.h"
 #include "shutdown.h"
@@ -205,14 +206,35 @@ void target_command_start(struct command *command, u32 in_capsule)
 
 /* ---- to the core and back ---- */
 
+/* Engines know by themselves which write is old. */
+static bool changes(const struct command *command)
+{
+	return command->connection->qid && weir_opcode_changes(target_opcode(command)) &&
+	       !command->connection->controller->subsystem->engine;
+}
+
+/* Release: whoever reads that there are fewer sees what the core did of them. Nobody else writes. */
+static void count_changing(const struct command *command, unsigned more)
+{
+	atomic_uint *changing = &command->connection->changing;
+
+	if (changes(command))
+		atomic_store_explicit(changing, atomic_load_explicit(changing, memory_order_relaxed) + more,
+				      memory_order_release);
+}
+
 static bool begin(struct command *command)
 {
 	struct connection *connection = command->connection;
 	struct weir_virtual *core = command->space->core;
 	struct nvme_sqe sqe = command->sqe;
 
+	/* What this host sent before would land behind this, though this is answered. */
+	if (changes(command) && target_controller_follows(connection->server->target, connection->controller))
+		return false;
 	if (!weir_virtual_may_begin(core, connection->server->index, &connection->queue))
 		return false;
+	count_changing(command, 1);
 	sqe.cdw0 &= ~(u32)FLAGS_PSDT;
 	sqe.nsid = 1;
 	target_command_set(command, COMMAND_RUNNING);
@@ -303,13 +325,17 @@ static u32 front_segments(struct virtual_thread *thread, const struct nvme_sqe *
 
 static void front_release(struct virtual_request *request)
 {
-	target_command_free(weir_virtual_command(request));
+	struct command *command = weir_virtual_command(request);
+
+	count_changing(command, -1u);
+	target_command_free(command);
 }
 
 static void front_complete(struct virtual_request *request, u32 status)
 {
 	struct command *command = weir_virtual_command(request);
 
+	count_changing(command, -1u);
 	weir_virtual_count(request, status);
 	if (target_shutdown_has(command))
 		target_shutdown_end(command, status);

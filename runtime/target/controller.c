@@ -6,6 +6,7 @@
  * when its host has been
  * silent for too long; the other connections are then shut down, and end on their own threads.
  */
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,12 +78,71 @@ static void note_lost(struct weir_target *target, const struct target_controller
 	memcpy(lost->hostid, controller->hostid, sizeof(lost->hostid));
 }
 
+static bool unlink_controller(struct target_controller **link, const struct target_controller *controller)
+{
+	while (*link && *link != controller)
+		link = &(*link)->next;
+	if (!*link)
+		return false;
+	*link = controller->next;
+	return true;
+}
+
+/* Under target.lock. Nobody joins it any more. */
+static void end_controller(struct weir_target *target, struct target_controller *controller)
+{
+	if (!unlink_controller(&target->controllers, controller))
+		return;
+	controller->next = target->ended;
+	target->ended = controller;
+	/* Release: whoever sees it takes the lock. */
+	atomic_fetch_add_explicit(&target->ended_count, 1, memory_order_release);
+	note_lost(target, controller);
+	/* Relaxed: threads of the others see it before the host has come by target.lock again. What their
+	 * sockets still hold begins nothing. */
+	atomic_store_explicit(&controller->ready, 0, memory_order_relaxed);
+	for (struct connection *at = controller->first; at; at = at->sibling)
+		at->wire->shutdown(at);
+}
+
+static bool is_of_host(const struct target_controller *controller, const struct target_controller *other)
+{
+	return controller->subsystem == other->subsystem &&
+	       !memcmp(controller->hostid, other->hostid, sizeof(other->hostid)) &&
+	       !strcmp(controller->hostnqn, other->hostnqn);
+}
+
+/* Its host has closed the admin connection, which its thread has yet to learn. */
+static bool is_left(const struct target_controller *controller)
+{
+	const struct connection *at = controller->first;
+	struct pollfd admin = { .events = POLLRDHUP };
+
+	while (at && at->qid)
+		at = at->sibling;
+	admin.fd = at ? at->socket : -1;
+	return poll(&admin, 1, 0) > 0;
+}
+
+/* A host that comes again has what it left ended before it begins anything. */
+static void end_left(struct weir_target *target, const struct target_controller *controller)
+{
+	struct target_controller *at = target->controllers, *next;
+
+	for (; at; at = next) {
+		next = at->next;
+		if (is_of_host(at, controller) && is_left(at))
+			end_controller(target, at);
+	}
+}
+
 static bool enlist(struct weir_target *target, struct target_controller *controller,
 		   struct connection *connection)
 {
 	bool room;
 
 	pthread_mutex_lock(&target->lock);
+	end_left(target, controller);
 	room = count(target) < TARGET_CONTROLLERS_MAX;
 	if (room) {
 		controller->cntlid = next_cntlid(target);
@@ -181,16 +241,6 @@ u32 target_controller_join(struct connection *connection, const struct target_su
 	return status;
 }
 
-static void unlink_controller(struct weir_target *target, struct target_controller *controller)
-{
-	struct target_controller **link = &target->controllers;
-
-	while (*link && *link != controller)
-		link = &(*link)->next;
-	if (*link)
-		*link = controller->next;
-}
-
 static void unlink_connection(struct connection **link, const struct connection *connection)
 {
 	while (*link && *link != connection)
@@ -217,16 +267,32 @@ void target_controller_leave(struct connection *connection)
 		return;
 	pthread_mutex_lock(&target->lock);
 	note_ended(controller, connection);
-	if (!connection->qid) {
-		unlink_controller(target, controller); /* nobody joins any more */
-		note_lost(target, controller);
-		/* Relaxed: threads of the others see it before the host has come by target.lock again. What
-		 * their sockets still hold begins nothing. */
-		atomic_store_explicit(&controller->ready, 0, memory_order_relaxed);
-		for (struct connection *at = controller->first; at; at = at->sibling)
-			at->wire->shutdown(at);
-	}
+	if (!connection->qid)
+		end_controller(target, controller);
 	pthread_mutex_unlock(&target->lock);
+}
+
+/* Acquire: what the core did of them comes before what waited for it. */
+static bool are_changing(const struct connection *at)
+{
+	while (at && !atomic_load_explicit(&at->changing, memory_order_acquire))
+		at = at->sibling;
+	return at;
+}
+
+bool target_controller_follows(struct weir_target *target, const struct target_controller *controller)
+{
+	const struct target_controller *at;
+
+	/* Acquire: with none left what they did has ended. */
+	if (!atomic_load_explicit(&target->ended_count, memory_order_acquire))
+		return false;
+	pthread_mutex_lock(&target->lock);
+	at = target->ended;
+	while (at && !(is_of_host(at, controller) && (are_changing(at->first) || are_changing(at->ended))))
+		at = at->next;
+	pthread_mutex_unlock(&target->lock);
+	return at;
 }
 
 bool target_controller_can_end(struct connection *connection)
@@ -254,6 +320,8 @@ void target_controller_drop(struct connection *connection)
 	pthread_mutex_lock(&target->lock);
 	unlink_connection(&controller->ended, connection);
 	last = --controller->references == 0;
+	if (last && unlink_controller(&target->ended, controller))
+		atomic_fetch_sub_explicit(&target->ended_count, 1, memory_order_release); /* as above */
 	pthread_mutex_unlock(&target->lock);
 	if (last)
 		destroy(controller);

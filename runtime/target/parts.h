@@ -2,9 +2,9 @@
 /*
  * parts.h: what the parts of the target offer one another; private to this folder.
  *
- * Who may touch what: a connection, its commands and its buffers belong to one server thread.
- * Association lists and
- * controller numbers are under target.lock. Words that several threads read are atomic: each says so.
+ * Who may touch what: a connection, its commands and its buffers belong to one server thread. Association
+ * lists and controller numbers are under target.lock. Words that several threads read are atomic: each says
+ * so.
  */
 #ifndef WEIR_TARGET_PARTS_H
 #define WEIR_TARGET_PARTS_H
@@ -181,8 +181,7 @@ struct command {
 	u32 data_room;
 	struct ibv_mr *region;
 	u32 data_bytes;
-	u32 received;
-	u32 sent;
+	u32 received, sent;
 	u32 sends_data;
 	u32 status;
 	u64 result;
@@ -252,6 +251,7 @@ struct command_list {
  * @free: unused slots
  * @data_begin: where the PDU's data began to go
  * @leaving: Disconnect, whose response is the queue's last
+ * @changing: its commands in the core that change blocks; its thread's, which others read
  */
 struct connection {
 	const struct target_wire *wire;
@@ -284,12 +284,12 @@ struct connection {
 	u32 begin, end;
 	struct command_list out;
 	u8 note[256];
-	u32 note_bytes;
-	u32 note_sent;
+	u32 note_bytes, note_sent;
 	u64 deadline_ms;
 	struct connection *next_unsent;
-	bool in_unsent;
 	struct command *leaving;
+	atomic_uint changing;
+	bool in_unsent;
 };
 
 /** struct target_counters - of a server thread, for weir-stat; in this order published (observe/publish.h) */
@@ -302,8 +302,7 @@ struct target_counters {
 	atomic_ullong reconnects; /* associations of hosts that had lost one */
 	atomic_ullong bytes_in;   /* data of I/O commands */
 	atomic_ullong bytes_out;
-	atomic_ullong
-		oldest_ms; /* since when the oldest command is here, as of the last check; 0: there is none */
+	atomic_ullong oldest_ms; /* since when the oldest command is here, at the last check; 0: none is */
 };
 
 WEIR_ASSERT_SIZE(struct target_counters, WEIR_TARGET_COUNTERS * sizeof(u64));
@@ -334,9 +333,7 @@ struct target_server {
 	int wake;
 	bool started;
 	pthread_t handle;
-	struct connection *connections;
-	struct connection *arrived;
-	struct connection *unsent;
+	struct connection *connections, *arrived, *unsent;
 	unsigned dead;
 	struct command_list waiting;
 	u8 *buffer;
@@ -368,7 +365,8 @@ struct weir_target {
 	atomic_uint stopping; /* 1: drain, 2: at once */
 	atomic_uint next_server;
 	pthread_mutex_t lock;
-	struct target_controller *controllers;
+	struct target_controller *controllers, *ended; /* these have connections left; @ended_count: atomic */
+	atomic_uint ended_count;
 	u16 last_cntlid;
 	struct target_lost lost[TARGET_LOST_KEPT]; /* under @lock, as @lost_next */
 	unsigned lost_next;
@@ -538,6 +536,8 @@ void target_controller_leave(struct connection *connection);
  * end with it
  */
 bool target_controller_can_end(struct connection *connection);
+/** target_controller_follows() - what its host sent by an association that has ended still changes blocks */
+bool target_controller_follows(struct weir_target *target, const struct target_controller *controller);
 /** target_controller_drop() - an ended connection is freed, and perhaps the controller with the last one */
 void target_controller_drop(struct connection *connection);
 /** target_controller_expired() - the host has been silent for longer than the Keep Alive Timeout */

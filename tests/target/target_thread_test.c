@@ -250,6 +250,127 @@ static void a_number_waits_for_its_commands(void **state)
 	close(admins[0].socket);
 }
 
+#define OTHER_HOST "nqn.2014-08.org.nvmexpress:uuid:22222222-2222-3333-4444-555555555555"
+
+static void connect_another_host(struct weir_target *target)
+{
+	u64 cntlid;
+
+	host_adopt(&admins[1], target);
+	host_hello(&admins[1], 0, 0);
+	assert_int_equal(
+		host_connect(&admins[1], 0, 31, NVME_CNTLID_DYNAMIC, 0, HOST_SUBSYSTEM, OTHER_HOST, &cntlid),
+		0);
+	assert_int_equal(host_property(&admins[1], true, NVME_PROPERTY_CC, 0,
+				       NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16, NULL),
+			 0);
+	host_adopt(&queues[1], target);
+	host_hello(&queues[1], 0, 0);
+	assert_int_equal(host_connect(&queues[1], 1, 31, (u16)cntlid, 0, HOST_SUBSYSTEM, OTHER_HOST, NULL),
+			 0);
+}
+
+static void begin_zeroing(struct host *host)
+{
+	struct nvme_sqe sqe = host_io(host, NVME_OPCODE_WRITE_ZEROES, 1, 0, 1);
+
+	host_capsule(host, &sqe, NULL, 0);
+}
+
+/* Answered, and nothing before it. */
+static void read_first(struct host *host)
+{
+	assert_int_equal(host_take(host, host_io(host, NVME_OPCODE_READ, 1, 0, 1), 512), 0);
+	assert_int_equal(host->data_bytes, 512);
+}
+
+static void let_go(struct weir_target *target)
+{
+	pthread_mutex_lock(&target->lock);
+	assert_non_null(target->ended);
+	for (struct connection *at = target->ended->ended; at; at = at->sibling)
+		atomic_store(&at->changing, 0);
+	pthread_mutex_unlock(&target->lock);
+}
+
+/* A host that comes again writes behind what the storage still has of it, as long as that takes; it reads,
+ * and other hosts write. */
+static void what_was_left_comes_first(void **state)
+{
+	struct weir_target *target = serve_one("virt:1M?fault=stuck:count=1");
+
+	(void)state;
+	begin_zeroing(&queues[0]); /* this one the storage keeps */
+	read_first(&queues[0]);
+	close(queues[0].socket);
+	close(admins[0].socket);
+	served = host_admin(&admins[0], target, 0);
+	host_queue(&queues[0], target, served, 1, 0, 0);
+	begin_zeroing(&queues[0]);
+	for (unsigned i = 0; i < ROUNDS; i++)
+		read_first(&queues[0]);
+	connect_another_host(target);
+	begin_zeroing(&queues[1]);
+	assert_int_equal(host_response(&queues[1], NULL), 0);
+	read_first(&queues[0]);
+	let_go(target); /* as if the storage had ended it */
+	assert_int_equal(host_response(&queues[0], NULL), 0);
+	weir_target_stop(target, 100);
+	weir_target_destroy(target);
+	for (unsigned i = 0; i < 2; i++) {
+		close(queues[i].socket);
+		close(admins[i].socket);
+	}
+}
+
+static unsigned shut_down;
+
+static void note_shutdown(struct connection *connection)
+{
+	(void)connection;
+	shut_down++;
+}
+
+/* An association whose host has closed it ends before the host's next one is there, though its thread has
+ * not come to that. One that is open stays, and so does another host's. */
+static void what_was_closed_ends_before_the_next(void **state)
+{
+	static const struct target_subsystem subsystem;
+	static const struct target_wire wire = { .shutdown = note_shutdown };
+	static struct weir_target target = { .lock = PTHREAD_MUTEX_INITIALIZER };
+	static struct target_server server = { .target = &target };
+	struct nvme_fabrics_connect_data data = { .hostid = { 1 }, .hostnqn = HOST_NAME };
+	struct nvme_fabrics_connect_data other = { .hostid = { 2 }, .hostnqn = OTHER_HOST };
+	struct connection connections[4];
+	struct target_controller *made[4];
+	int pairs[4][2];
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) { /* the second is closed, and another host's third */
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pairs[i]), 0);
+		connections[i] =
+			(struct connection){ .wire = &wire, .server = &server, .socket = pairs[i][0] };
+		made[i] = target_controller_create(&connections[i], &subsystem, i == 2 ? &other : &data, 0);
+		assert_non_null(made[i]);
+		if (i == 1 || i == 2)
+			close(pairs[i][1]);
+	}
+	assert_int_equal(shut_down, 1);
+	assert_ptr_equal(target.ended, made[1]);
+	assert_null(made[1]->next);
+	assert_int_equal(atomic_load(&target.ended_count), 1);
+	for (unsigned i = 0; i < 4; i++) {
+		close(pairs[i][0]);
+		if (i == 0 || i == 3)
+			close(pairs[i][1]);
+		target_controller_leave(&connections[i]);
+		target_controller_drop(&connections[i]);
+	}
+	assert_null(target.ended);
+	assert_null(target.controllers);
+	assert_int_equal(atomic_load(&target.ended_count), 0);
+}
+
 /* A controller that has failed says so in CSTS. */
 static void a_failed_storage_is_in_csts(void **state)
 {
@@ -408,6 +529,8 @@ int main(void)
 		cmocka_unit_test(a_dropped_command_keeps_nothing),
 		cmocka_unit_test(a_stuck_command_lets_the_target_end),
 		cmocka_unit_test(a_number_waits_for_its_commands),
+		cmocka_unit_test(what_was_left_comes_first),
+		cmocka_unit_test(what_was_closed_ends_before_the_next),
 		cmocka_unit_test(a_failed_storage_is_in_csts),
 		cmocka_unit_test(stopping_answers_what_was_begun),
 		cmocka_unit_test(what_waits_to_be_read_is_no_silence),
