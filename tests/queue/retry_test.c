@@ -232,7 +232,7 @@ static void test_nobody_begins_anew(void **state)
 			struct outcome outcome;
 			struct rig rig;
 
-			open_refusing(&rig, test_width(w), way, "code=0x303", 0);
+			open_refusing(&rig, test_width(w), way, "code=0x303");
 			outcome = request(&rig, way, lanes);
 			for (unsigned lane = 0; lane < lanes; lane++)
 				assert_int_equal(weir_status_nvme((uint32_t)outcome.results[lane][0]),
