@@ -106,6 +106,39 @@ static void open_caller(struct caller *caller, const char *path)
 	assert_int_equal(weir_rpc_open(path, NULL, 1000, &caller->rpc), 0);
 }
 
+static char path[sizeof("/tmp/weir-daemon-serve-XXXXXX")]; /* where clients are listened for */
+
+static int begin_listening(void)
+{
+	int file, listener;
+
+	strcpy(path, "/tmp/weir-daemon-serve-XXXXXX");
+	file = mkstemp(path);
+	assert_true(file >= 0);
+	(void)close(file);
+	(void)unlink(path);
+	assert_int_equal(pipe(signals), 0);
+	listener = weir_rpc_listen(path);
+	assert_true(listener >= 0);
+	return listener;
+}
+
+/* Until a case ends it by SIGTERM. */
+static void serve(int listener)
+{
+	assert_int_equal(
+		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
+		15);
+}
+
+static void end_listening(int listener)
+{
+	(void)close(listener);
+	(void)unlink(path);
+	(void)close(signals[0]);
+	(void)close(signals[1]);
+}
+
 /* Ends the loop once the call that waited has been answered. */
 static uint64_t end_when_opened(void)
 {
@@ -122,21 +155,15 @@ static uint64_t end_when_opened(void)
 
 static void test_calls_are_answered_while_an_engine_comes_in(void **state)
 {
-	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
-	int file = mkstemp(path), listener;
+	int listener;
 
 	(void)state;
-	assert_true(file >= 0);
-	(void)close(file);
-	(void)unlink(path);
-	assert_int_equal(pipe(signals), 0);
 	begin_written(4);
 	array.engines[1].dead = true;
 	settle();
 	write_all(2000);
 	stand_in_restart(&array.engines[1], false);
-	listener = weir_rpc_listen(path);
-	assert_true(listener >= 0);
+	listener = begin_listening();
 	open_caller(&renewing, path);
 	open_caller(&mapping, path);
 	open_caller(&opening, path);
@@ -144,22 +171,17 @@ static void test_calls_are_answered_while_an_engine_comes_in(void **state)
 	array.on_command = ask_meanwhile;
 	d->options.now_ms = end_when_opened;
 	d->heartbeat_at_ms = 0;
-	assert_int_equal(
-		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
-		15);
+	serve(listener);
 	assert_int_equal(d->counts.taken_in, 1);
 	assert_true(commands > 8);
 	assert_true(at_work > commands / 3);
 	assert_true(mapping.refused > commands / 20);
 	assert_int_equal(renewing.last, 0);
 	assert_int_equal(opening.last, 0);
-	(void)close(listener);
-	(void)unlink(path);
+	end_listening(listener);
 	weir_rpc_close(renewing.rpc);
 	weir_rpc_close(mapping.rpc);
 	weir_rpc_close(opening.rpc);
-	(void)close(signals[0]);
-	(void)close(signals[1]);
 }
 
 enum { CALLS_OF_CLOCK = 1000 };
@@ -186,38 +208,27 @@ static void open_to_write(struct caller *caller, const char *path, const char *h
 /* A client has waited for as long as it would: the lease is for the next one, who waits still. */
 static void test_a_client_that_has_gone_gets_no_lease(void **state)
 {
-	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
-	int file = mkstemp(path), listener;
+	int listener;
 
 	(void)state;
-	assert_true(file >= 0);
-	(void)close(file);
-	(void)unlink(path);
-	assert_int_equal(pipe(signals), 0);
 	start_daemon(3, 0, true);
 	make_volume();
-	listener = weir_rpc_listen(path);
-	assert_true(listener >= 0);
+	listener = begin_listening();
 	open_to_write(&renewing, path, HOST);
 	weir_rpc_close(renewing.rpc);
 	open_to_write(&opening, path, OTHER);
 	clock_calls = 0;
 	d->options.now_ms = end_later;
 	d->options.heartbeat_ms = 1;
-	assert_int_equal(
-		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
-		15);
+	serve(listener);
 	assert_int_equal(d->counts.leases, 2);
 	call(&opening, "volume_open", NULL);
 	assert_int_equal(opening.answers, 1);
 	assert_int_equal(opening.last, 0);
 	do_call("volume_delete", json_pack("{s:s}", "name", "v"), -EBUSY); /* it has the lease */
 	assert_int_equal(d->counts.equalized, 0);
-	(void)close(listener);
-	(void)unlink(path);
+	end_listening(listener);
 	weir_rpc_close(opening.rpc);
-	(void)close(signals[0]);
-	(void)close(signals[1]);
 }
 
 enum { MANY_VOLUMES = 8000, MOST_CALLS = 20000 };
@@ -244,35 +255,24 @@ static uint64_t ask_for_lists(void)
 static void test_a_list_that_is_too_long(void **state)
 {
 	struct nvme_volume info = { .vid = 1, .replicas = 2, .weight = 100, .blocks = 1, .name = "v" };
-	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
-	int file = mkstemp(path), listener;
+	int listener;
 
 	(void)state;
-	assert_true(file >= 0);
-	(void)close(file);
-	(void)unlink(path);
-	assert_int_equal(pipe(signals), 0);
 	start_daemon(2, 0, true);
 	for (; info.vid <= MANY_VOLUMES; info.vid++)
 		assert_non_null(volumed_volume_insert(d, &info));
-	listener = weir_rpc_listen(path);
-	assert_true(listener >= 0);
+	listener = begin_listening();
 	open_caller(&opening, path);
 	clock_calls = 0;
 	list_code = 0;
 	d->options.now_ms = ask_for_lists;
 	d->options.heartbeat_ms = 1;
-	assert_int_equal(
-		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
-		15);
+	serve(listener);
 	assert_int_equal(list_code, -EMSGSIZE);
 	assert_int_equal(opening.answers, 2);
 	assert_int_equal(opening.last, 0);
-	(void)close(listener);
-	(void)unlink(path);
+	end_listening(listener);
 	weir_rpc_close(opening.rpc);
-	(void)close(signals[0]);
-	(void)close(signals[1]);
 }
 
 enum { BEAT_MS = 50, FULL_BEATS = 10, MOST_BEATS = 1000, FEW_CALLS = 2000 };
@@ -322,17 +322,11 @@ static void use_up_files(void)
  * it afterwards. */
 static void test_without_files_the_loop_rests(void **state)
 {
-	char path[] = "/tmp/weir-daemon-serve-XXXXXX";
-	int file = mkstemp(path), listener;
+	int listener;
 
 	(void)state;
-	assert_true(file >= 0);
-	(void)close(file);
-	(void)unlink(path);
-	assert_int_equal(pipe(signals), 0);
 	start_daemon(2, 0, true);
-	listener = weir_rpc_listen(path);
-	assert_true(listener >= 0);
+	listener = begin_listening();
 	open_caller(&opening, path);
 	call(&opening, "status", NULL);
 	clock_calls = beats = full_calls = 0;
@@ -341,17 +335,12 @@ static void test_without_files_the_loop_rests(void **state)
 	d->options.heartbeat_ms = BEAT_MS;
 	d->heartbeat_at_ms = 0;
 	use_up_files();
-	assert_int_equal(
-		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]),
-		15);
+	serve(listener);
 	assert_true(full_calls < FEW_CALLS);
 	assert_int_equal(opening.answers, 1);
 	assert_int_equal(opening.last, 0);
-	(void)close(listener);
-	(void)unlink(path);
+	end_listening(listener);
 	weir_rpc_close(opening.rpc);
-	(void)close(signals[0]);
-	(void)close(signals[1]);
 }
 
 /* ---- without sockets ---- */
