@@ -222,54 +222,6 @@ static void test_everybody_is_notified(void **state)
 		}
 }
 
-/* One lane of a wave tries a line as often as it may, and the others are told with it: none begins anew. */
-static void test_nobody_begins_anew(void **state)
-{
-	(void)state;
-	for (size_t w = 0; w < test_width_count(); w++)
-		for (unsigned way = TEST_WAY_LOAD; way <= TEST_WAY_BYTES; way++) {
-			unsigned lanes = test_width(w) < LANES ? test_width(w) : LANES;
-			struct outcome outcome;
-			struct rig rig;
-
-			open_refusing(&rig, test_width(w), way, "code=0x303");
-			outcome = request(&rig, way, lanes);
-			for (unsigned lane = 0; lane < lanes; lane++)
-				assert_int_equal(weir_status_nvme((uint32_t)outcome.results[lane][0]),
-						 NVME_STATUS_PATH_TRANSITION);
-			assert_int_equal(outcome.stats.failed, RETRIES + 1);
-			assert_int_equal(outcome.stats.retried, RETRIES);
-			close_refusing(&rig);
-		}
-}
-
-/* More writes fail than a queue pair keeps in mind: whoever is forgotten makes its own again, and each block
- * is on the storage at last. */
-static void test_forgotten_writes_are_made(void **state)
-{
-	enum { FAILURES = 150 };
-	unsigned char blocks[LANES * 512];
-	char text[128];
-
-	(void)state;
-	snprintf(text, sizeof(text), "&retries=100&fault=status:op=write:code=0x21:count=%d:after=1",
-		 FAILURES);
-	for (size_t w = 0; w < test_width_count(); w++) {
-		struct outcome outcome;
-		struct rig rig;
-
-		open_rig(&rig, (struct shape){ .width = test_width(w), .fault = text, .depth = 4 });
-		outcome = request(&rig, TEST_WAY_WRITE, LANES);
-		assert_int_equal(outcome.sync, 0);
-		check_words(&rig, &outcome, TEST_WAY_WRITE, LANES);
-		assert_int_equal(outcome.stats.failed, FAILURES);
-		must(weir_storage_read(rig.storages[0], 0, blocks, sizeof(blocks)));
-		for (size_t i = 0; i < sizeof(blocks); i++) /* the lanes' buffers have nothing else */
-			assert_int_equal(blocks[i], 0);
-		close_refusing(&rig);
-	}
-}
-
 /* Do not retry; and what another try would not change. */
 static void test_not_at_all(void **state)
 {
@@ -446,8 +398,6 @@ int main(void)
 		cmocka_unit_test(test_no_more_often),
 		cmocka_unit_test(test_a_full_set),
 		cmocka_unit_test(test_everybody_is_notified),
-		cmocka_unit_test(test_nobody_begins_anew),
-		cmocka_unit_test(test_forgotten_writes_are_made),
 		cmocka_unit_test(test_not_at_all),
 		cmocka_unit_test(test_what_may_be_done_twice),
 		cmocka_unit_test(test_after_the_delay_asked_for),
