@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+#include "../transport/opcode.h"
+
 enum { CSTS_SHUTDOWN_OCCURRING = 1 << 2 };
 
 /**
@@ -31,11 +33,6 @@ struct target_shutdown *target_shutdown_new(void)
 	return calloc(1, sizeof(struct target_shutdown));
 }
 
-static bool changes(u8 opcode)
-{
-	return opcode != NVME_OPCODE_READ && opcode != NVME_OPCODE_COMPARE && opcode != NVME_OPCODE_FLUSH;
-}
-
 /* Relaxed: a host that shuts down has the answers to what it wrote. */
 void target_shutdown_note(const struct command *command)
 {
@@ -43,7 +40,7 @@ void target_shutdown_note(const struct command *command)
 	struct target_shutdown *shutdown = controller->shutdown;
 	u64 bit = (u64)1 << (command->space->nsid - 1);
 
-	if (changes(target_opcode(command)) && !controller->subsystem->engine &&
+	if (weir_opcode_changes(target_opcode(command)) && !controller->subsystem->engine &&
 	    !(atomic_load_explicit(&shutdown->written, memory_order_relaxed) & bit))
 		atomic_fetch_or_explicit(&shutdown->written, bit, memory_order_relaxed);
 }
