@@ -19,7 +19,6 @@ WARM_S = 0.2           # of a run, before it counts: of weir-perf and volume-ben
 LINK_BITS = 10 ** 9
 LINK_MTU = 9000
 LINK_HOSTS = "10.213.77.1", "10.213.77.2"  # clients, array
-SERVER_THREADS = 2     # of basic's server: as many as there are cores
 LINK_BYTES = LINK_BITS / 8 * (LINK_MTU - 52) / (LINK_MTU + 14)  # a second, without the headers of Ethernet, IP and TCP
 
 
@@ -37,8 +36,8 @@ class Setting:
 class Sizes:
     """How much is measured: all of it, or (--quick) so little that only the command itself is tried, and all of that verified."""
 
-    def __init__(self, quick, seconds, iops):
-        self.quick, self.iops = quick, 20 * iops if quick else iops
+    def __init__(self, quick, seconds, iops, server_threads):
+        self.quick, self.iops, self.server_threads = quick, 20 * iops if quick else iops, server_threads
         self.seconds = seconds or (0.1 if quick else 0.5)
         self.rounds = 1 if quick else 3
         self.bytes = (8 if quick else 128) * MIB  # of all volumes
@@ -54,6 +53,7 @@ class Sizes:
 
     def facts(self):
         return {"quick": self.quick, "seconds_of_a_run": self.seconds, "runs": self.rounds, "bytes": self.bytes, "iops": self.iops,
+                "server_threads": self.server_threads,
                 "lat_us": LATENCY_US, "link_bits_per_s": LINK_BITS, "link_mtu": LINK_MTU}
 
 
@@ -180,7 +180,7 @@ class Array:
         ours = [design for design in designs if design in ("direct", "weir")]
         if len(ours) < len(designs):
             served = {name: f"vol:{name}?daemon={self.daemon}" for name in self.names}
-            with self.bench.target(served, SERVER_THREADS) as uris:
+            with self.bench.target(served, self.bench.sizes.server_threads) as uris:
                 for rw, bs in loads:
                     for design in designs:
                         if design not in ours:
@@ -198,7 +198,8 @@ class Array:
             return self.clients("volume-bench", [*more, f"--iodepth={setting.depth}", *common], operands)
         if design == "weir":
             operands = [f"vol:{name}?daemon={self.daemon}&lanes=1" for name in operands]
-        return self.clients("weir-perf", ["--backend=cpu", "--plain=off", "--json", "--runs=1", "--queues=1", "--depth=128", *common], operands,
+        how = [f"--backend={self.bench.backend}", "--plain=off", "--json", "--runs=1", "--queues=1", "--depth=128"]
+        return self.clients("weir-perf", [*how, *common], operands,
                             lanes=setting.depth)
 
     def clients(self, program, arguments, operands, lanes=0, note=True):
