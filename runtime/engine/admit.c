@@ -127,6 +127,12 @@ static u32 check_flush(const struct weir_engine *engine, const struct weir_engin
 		       : NVME_STATUS_VOLUME_NO_MAP;
 }
 
+static u32 check_expected(const struct weir_engine *engine, const struct weir_engine_access *access)
+{
+	engine_table_expect(engine, access->vid, access->vba, !access->changes);
+	return check_access(engine, access);
+}
+
 static u32 admitted(struct weir_engine *engine, const struct weir_engine_access *access,
 		    u32 (*check)(const struct weir_engine *, const struct weir_engine_access *))
 {
@@ -142,7 +148,7 @@ static u32 admitted(struct weir_engine *engine, const struct weir_engine_access 
 u32 weir_engine_admit(struct weir_engine *engine, const struct weir_engine_access *access)
 {
 	engine_table_prefetch(engine, access->vid, access->vba);
-	return admitted(engine, access, check_access);
+	return admitted(engine, access, check_expected);
 }
 
 u32 weir_engine_admit_flush(struct weir_engine *engine, const struct weir_engine_access *access)

@@ -338,6 +338,8 @@ void engine_table_destroy(struct engine_table *table);
 u64 engine_table_bytes(const struct engine_table *table);
 /** engine_table_prefetch() - it will soon be asked for; without the lock, too */
 void engine_table_prefetch(const struct weir_engine *engine, u32 vid, u32 vba);
+/** engine_table_expect() - the same, under the lock: its header, too, and if it @reads, its data */
+void engine_table_expect(const struct weir_engine *engine, u32 vid, u32 vba, bool reads);
 /** engine_table_find() - the header of a block, or ENGINE_NONE */
 u32 engine_table_find(const struct weir_engine *engine, u32 vid, u32 vba);
 /** engine_table_put() - it leads to header @index, which is filled; @was: where it led before, or

@@ -123,11 +123,16 @@ static u32 index_in(const struct weir_engine *engine, u32 slot)
 	return slot & engine->table.index_mask;
 }
 
+static bool has_tag(const struct weir_engine *engine, u32 slot, u32 tag)
+{
+	return (slot & ~engine->table.index_mask) == tag && slot != EMPTY;
+}
+
 static bool is(const struct weir_engine *engine, u32 slot, u32 tag, u32 vid, u32 vba)
 {
 	const struct engine_header *header;
 
-	if ((slot & ~engine->table.index_mask) != tag || slot == EMPTY)
+	if (!has_tag(engine, slot, tag))
 		return false;
 	header = engine_header(engine, index_in(engine, slot));
 	return header->vba == vba && header->vid == vid;
@@ -140,6 +145,25 @@ void engine_table_prefetch(const struct weir_engine *engine, u32 vid, u32 vba)
 
 	__builtin_prefetch(&slots[(size_t)place.bucket[0] * ENGINE_BUCKET]);
 	__builtin_prefetch(&slots[(size_t)place.bucket[1] * ENGINE_BUCKET]);
+}
+
+/* The first with the tag is most often the block. */
+void engine_table_expect(const struct weir_engine *engine, u32 vid, u32 vba, bool reads)
+{
+	const struct weir_medium *behind = engine->behind;
+	struct place place = place_of(&engine->table, NULL, vid, vba);
+
+	reads = reads && behind->ops->expect;
+	for (u32 i = 0; i < 2 * ENGINE_BUCKET; i++) {
+		u32 slot = bucket_at(place.shard, place.bucket[i / ENGINE_BUCKET])[i % ENGINE_BUCKET];
+
+		if (!has_tag(engine, slot, place.tag))
+			continue;
+		__builtin_prefetch(engine_header(engine, index_in(engine, slot)));
+		if (reads && !engine_is_tombstone(engine, index_in(engine, slot)))
+			behind->ops->expect(behind, WEIR_IO_READ, engine_at(engine, index_in(engine, slot)));
+		reads = false;
+	}
 }
 
 static u32 *find_slot(const struct weir_engine *engine, const struct place *place, u32 vid, u32 vba)

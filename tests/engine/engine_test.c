@@ -454,6 +454,61 @@ static u64 write_faults(struct rig *rig)
 	return status.write_faults;
 }
 
+/** struct hinted - a medium that is told what it will be asked: @expected, and @read: the byte it was then
+ * asked for */
+static struct {
+	const struct weir_medium_ops *ops;
+	u64 expected, read;
+	u32 hints;
+} hinted;
+
+static void hinted_expect(const struct weir_medium *medium, enum weir_io_kind kind, uint64_t offset_bytes)
+{
+	(void)medium;
+	assert_int_equal(kind, WEIR_IO_READ);
+	hinted.expected = offset_bytes;
+	hinted.hints++;
+}
+
+static bool hinted_submit(struct weir_medium *medium, struct weir_io *io)
+{
+	if (io->kind == WEIR_IO_READ)
+		hinted.read = io->offset_bytes;
+	return hinted.ops->submit(medium, io);
+}
+
+/* Reads are told to the medium behind by where the block is there; what it does not have, and writes, are
+ * not. */
+static void test_hints(void **state)
+{
+	struct weir_medium *behind;
+	struct weir_medium_ops ops;
+	struct rig rig;
+
+	(void)state;
+	assert_int_equal(weir_medium_ram_open(4 << 20, 4096, NULL, &behind), 0);
+	hinted.ops = behind->ops;
+	ops = *behind->ops;
+	ops.expect = hinted_expect;
+	ops.submit = hinted_submit;
+	behind->ops = &ops;
+	rig_open(&rig, behind, NULL);
+	rig_prepare(&rig);
+	for (u32 vba = 0; vba < 8; vba++)
+		assert_int_equal(rig_write(&rig, 7 - vba, 1 + vba), 0);
+	assert_int_equal(rig_trim(&rig, 3, 1, 9), 0);
+	assert_int_equal(hinted.hints, 0);
+	for (u32 vba = 0, hints = 0; vba < 10; vba++) {
+		bool is_there = vba < 8 && vba != 3;
+
+		rig_expect(&rig, vba, is_there ? 8 - vba : 0);
+		hints += is_there;
+		assert_int_equal(hinted.hints, hints);
+		assert_int_equal(hinted.expected, hinted.read);
+	}
+	rig_close(&rig);
+}
+
 static void test_a_medium_that_fails(void **state)
 {
 	struct weir_medium *behind;
@@ -498,6 +553,7 @@ int main(void)
 		cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_lists_of_what_came_since),
 		cmocka_unit_test(test_volumes),
+		cmocka_unit_test(test_hints),
 		cmocka_unit_test(test_a_medium_that_fails),
 	};
 
