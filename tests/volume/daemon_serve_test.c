@@ -4,7 +4,9 @@
  * them. The test runs in the daemon's own thread, before each command to an engine; each takes its time by
  * the test's clock.
  */
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,18 +207,14 @@ static void open_to_write(struct caller *caller, const char *path, const char *h
 	     json_pack("{s:s, s:s, s:b}", "name", "v", "hostnqn", host, "write", true));
 }
 
-/* A client has waited for as long as it would: the lease is for the next one, who waits still. */
-static void test_a_client_that_has_gone_gets_no_lease(void **state)
+/* A client at @where has waited for as long as it would: the lease is for the next one, who waits still. */
+static void give_up_waiting(int listener, const char *where)
 {
-	int listener;
-
-	(void)state;
 	start_daemon(3, 0, true);
 	make_volume();
-	listener = begin_listening();
-	open_to_write(&renewing, path, HOST);
+	open_to_write(&renewing, where, HOST);
 	weir_rpc_close(renewing.rpc);
-	open_to_write(&opening, path, OTHER);
+	open_to_write(&opening, where, OTHER);
 	clock_calls = 0;
 	d->options.now_ms = end_later;
 	d->options.heartbeat_ms = 1;
@@ -227,8 +225,36 @@ static void test_a_client_that_has_gone_gets_no_lease(void **state)
 	assert_int_equal(opening.last, 0);
 	do_call("volume_delete", json_pack("{s:s}", "name", "v"), -EBUSY); /* it has the lease */
 	assert_int_equal(d->counts.equalized, 0);
-	end_listening(listener);
 	weir_rpc_close(opening.rpc);
+}
+
+static void test_a_client_that_has_gone_gets_no_lease(void **state)
+{
+	int listener = begin_listening();
+
+	(void)state;
+	give_up_waiting(listener, path);
+	end_listening(listener);
+}
+
+/* One that closes a connection by TCP has ended its half of it alone. */
+static void test_a_client_that_has_gone_far_away_gets_no_lease(void **state)
+{
+	struct sockaddr_in at;
+	socklen_t bytes = sizeof(at);
+	char where[32];
+	int listener;
+
+	(void)state;
+	assert_int_equal(pipe(signals), 0);
+	listener = weir_rpc_listen("127.0.0.1:0");
+	assert_true(listener >= 0);
+	assert_int_equal(getsockname(listener, (struct sockaddr *)&at, &bytes), 0);
+	(void)snprintf(where, sizeof(where), "127.0.0.1:%u", ntohs(at.sin_port));
+	give_up_waiting(listener, where);
+	(void)close(listener);
+	(void)close(signals[0]);
+	(void)close(signals[1]);
 }
 
 enum { MANY_VOLUMES = 8000, MOST_CALLS = 20000 };
@@ -509,6 +535,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_calls_are_answered_while_an_engine_comes_in),
 		CASE(test_a_client_that_has_gone_gets_no_lease),
+		CASE(test_a_client_that_has_gone_far_away_gets_no_lease),
 		CASE(test_a_list_that_is_too_long),
 		CASE(test_without_files_the_loop_rests),
 		CASE(test_a_lease_is_renewed_while_an_engine_comes_in),

@@ -14,6 +14,8 @@
 #include "daemon_client.h"
 #include "volume/daemon/command.h"
 
+#define THIRD "nqn.2026-11.org.example:host-c"
+
 enum { FAULT = 0x280 };
 
 /* An engine that is given beside those of the array has volumes, which are not the array's to delete. */
@@ -111,15 +113,24 @@ static void test_a_start_that_failed_leaves_nothing(void **state)
 		assert_int_equal(array.engines[i].volumes[1].permission_count, 1);
 }
 
+static void set_rights(const char *host, const char *rights)
+{
+	do_call("volume_chmod", json_pack("{s:s, s:s, s:s}", "name", "v", "hostnqn", host, "rights", rights),
+		0);
+}
+
 /* An engine was away when rights were taken away, and the daemon that did it is no more: neither that engine
  * nor a later daemon gives them again. */
 static void test_rights_that_ended_do_not_come_back(void **state)
 {
 	(void)state;
 	begin_written(3);
+	set_rights(THIRD, "r");
+	assert_int_equal(array.engines[2].volumes[1].permission_count, 3);
 	array.engines[2].dead = true;
 	settle();
-	do_call("volume_chmod", json_pack("{s:s, s:s, s:s}", "name", "v", "hostnqn", OTHER, "rights", ""), 0);
+	set_rights(OTHER, "");
+	set_rights(THIRD, "");
 	for (unsigned i = 0; i < 2; i++) {
 		volumed_destroy(d);
 		start_daemon(3, 0, true);

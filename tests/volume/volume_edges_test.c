@@ -230,19 +230,26 @@ static void each_command_has_its_time(void **state)
 	rig_end(&rig);
 }
 
-/* An engine always has a command, and answers each within six seconds: it keeps its channel. */
-static void an_engine_may_always_have_some(void **state)
+/* An engine always has a command, and answers each within six seconds: it keeps its channel. If @refused, it
+ * has long answered another one, which its neighbour refuses again and again. */
+static void always_have_some(bool refused)
 {
 	enum { COMMANDS = 12 };
-	static struct weir_io ios[COMMANDS];
-	unsigned before;
+	static struct weir_io ios[COMMANDS], flush;
+	unsigned before, engine, next;
 
-	(void)state;
 	rig_begin(&rig, 1);
 	rig_open(&rig, true, HOUR_S * 1000);
-	rig.engines[rig_replica(&rig, 0, 0)].slow = true; /* an answer a poll */
+	engine = rig_replica(&rig, 0, 0);
+	next = (engine + 1) % RIG_ENGINES;
 	before = opened();
 	stop_clock(true);
+	rig.engines[next].map_epoch += refused;
+	rig_start(&rig, &flush, WEIR_IO_FLUSH, 0, 0, NULL);
+	rig_poll(&rig);
+	assert_int_equal(rig_is_done(&flush), !refused);
+	assert_int_equal(rig.engines[engine].flushes, 1);
+	rig.engines[engine].slow = true; /* an answer a poll */
 	rig_start(&rig, &ios[0], WEIR_IO_READ, 0, 1, data);
 	for (unsigned i = 1; i < COMMANDS; i++) {
 		rig_start(&rig, &ios[i], WEIR_IO_READ, 0, 1, data);
@@ -257,7 +264,21 @@ static void an_engine_may_always_have_some(void **state)
 		rig_poll(&rig);
 	assert_int_equal(opened(), before);
 	stop_clock(false);
+	rig.engines[next].map_epoch -= refused;
+	assert_int_equal(rig_wait(&rig, &flush), 0);
 	rig_end(&rig);
+}
+
+static void an_engine_may_always_have_some(void **state)
+{
+	(void)state;
+	always_have_some(false);
+}
+
+static void an_engine_that_has_answered_is_not_late(void **state)
+{
+	(void)state;
+	always_have_some(true);
 }
 
 static unsigned durable_changes(void)
@@ -556,6 +577,7 @@ int main(void)
 		cmocka_unit_test(an_engine_has_its_time_to_answer),
 		cmocka_unit_test(each_command_has_its_time),
 		cmocka_unit_test(an_engine_may_always_have_some),
+		cmocka_unit_test(an_engine_that_has_answered_is_not_late),
 		cmocka_unit_test(versions_come_from_lanes_alone),
 		cmocka_unit_test(an_engine_that_is_not_reached_costs_no_lease),
 		cmocka_unit_test(lanes_leave_a_map_before_threads_have_the_next),
