@@ -55,6 +55,51 @@ static void test_kept(void **state)
 	lossy_destroy(&lossy);
 }
 
+#define COUNT(name) offsetof(struct nvme_volume_engine_status, name)
+
+/* Counts, of which the first few go on with writes. */
+static const size_t counts[] = { COUNT(user_writes), COUNT(medium_writes), COUNT(erases),  COUNT(erases_most),
+				 COUNT(bad_blocks),  COUNT(refused),       COUNT(repaired) };
+
+enum { COUNTS = sizeof(counts) / sizeof(counts[0]), GOING_ON = 3 };
+
+/* Counts of before are high; a write has come to some of them. */
+static void check_counts(struct weir_engine *engine)
+{
+	const struct nvme_volume_engine_status status = direct_status(engine);
+
+	for (u64 i = 0; i < COUNTS; i++) {
+		u64 found, least = (i + 1) << 40;
+
+		memcpy(&found, (const char *)&status + counts[i], sizeof(found));
+		assert_in_range(found, least, least + (i < GOING_ON));
+	}
+}
+
+/* Counts are since it was formatted, and not since its start. */
+static void test_counts_are_kept(void **state)
+{
+	struct weir_engine *engine;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	for (u64 i = 0; i < COUNTS; i++)
+		memcpy((char *)&engine->status + counts[i], &(u64){ (i + 1) << 40 }, sizeof(u64));
+	assert_int_equal(direct_write(engine, 1, 5, true), 0);
+	check_counts(engine);
+	for (unsigned in_order = 0; in_order < 2; in_order++) {
+		lossy.off = !in_order;
+		direct_close(engine);
+		lossy_crash(&lossy, NOTHING_IS_KEPT);
+		engine = direct_open(&lossy);
+		assert_non_null(engine);
+		check_counts(engine);
+	}
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* What is formatted is an engine after a loss of power right behind it, before anything else is durable. */
 static void test_format_durable(void **state)
 {
@@ -534,6 +579,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_counts_are_kept),
 		cmocka_unit_test(test_format_durable),
 		cmocka_unit_test(test_admin_durable),
 		cmocka_unit_test(test_power_fails_at_each_write),

@@ -370,6 +370,66 @@ static void test_tombstones_have_memory_as_they_come(void **state)
 	lossy_destroy(&lossy);
 }
 
+static struct weir_engine_checked check(struct weir_engine *engine)
+{
+	struct weir_engine_checked checked;
+
+	weir_engine_check(engine, &checked, NULL);
+	return checked;
+}
+
+/* Each kind of disorder is told, of tombstones as of blocks, and no other with it. */
+static void test_what_is_wrong_is_counted(void **state)
+{
+	static const struct weir_engine_checked good = { .blocks = 2, .tombstones = 2 };
+	struct weir_engine_checked expected = good, found;
+	struct engine_volume *volume;
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 all;
+	u32 at[4], was;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	for (u32 vba = 0; vba < 4; vba++) {
+		assert_int_equal(vba & 1 ? direct_trim(engine, vba, 1 + vba, false)
+					 : direct_write(engine, vba, 1 + vba, false),
+				 0);
+		at[vba] = engine_table_find(engine, VID, vba);
+		assert_int_equal(engine_is_tombstone(engine, at[vba]), vba & 1);
+	}
+	found = check(engine);
+	assert_memory_equal(&found, &good, sizeof(good));
+	assert_int_equal(weir_engine_volume_blocks(engine, VID), 2);
+	assert_int_equal(weir_engine_volume_blocks(engine, VID + 1), 0);
+	for (u32 vba = 0; vba < 4; vba++) {
+		engine_table_remove(engine, at[vba]);
+		expected.lost++;
+		found = check(engine);
+		assert_memory_equal(&found, &expected, sizeof(found));
+	}
+	for (u32 vba = 0; vba < 4; vba++)
+		assert_true(engine_table_put(engine, at[vba], &was));
+	expected = good;
+	volume = engine_volume_find(engine, VID);
+	all = volume->is.blocks;
+	for (u32 blocks = 4; blocks-- > 0;) { /* of the volume, as if the others were not its */
+		volume->is.blocks = blocks;
+		expected.orphans++;
+		found = check(engine);
+		assert_memory_equal(&found, &expected, sizeof(found));
+	}
+	volume->is.blocks = all;
+	expected = good;
+	engine_erase_of(engine, at[0])->valid++;
+	expected.miscounted = 1;
+	found = check(engine);
+	assert_memory_equal(&found, &expected, sizeof(found));
+	engine_erase_of(engine, at[0])->valid--;
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* Blocks that come and go take the tombstones of before. */
 static void test_tombstones_are_used_again(void **state)
 {
@@ -453,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_damaged_garbage_stays_damaged),
 		cmocka_unit_test(test_tables_are_small),
 		cmocka_unit_test(test_tombstones_have_memory_as_they_come),
+		cmocka_unit_test(test_what_is_wrong_is_counted),
 		cmocka_unit_test(test_tombstones_are_used_again),
 		cmocka_unit_test(test_tombstones_of_a_shorter_chunk),
 		cmocka_unit_test(test_tombstones_after_a_start),
