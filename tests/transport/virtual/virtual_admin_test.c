@@ -305,6 +305,9 @@ static void test_log_pages(void **state)
 	assert_memory_equal(memory, "1       ", 8); /* firmware of slot 1 */
 	assert_int_equal(read_log(&driver, 1, 16, 0, memory), 0);
 	assert_int_equal(read_log(&driver, 3, 2048, 0, memory), 0);
+	memory[0] = 1;
+	assert_int_equal(read_log(&driver, 3, 4, 512, memory), 0); /* nothing, behind the page's last byte */
+	assert_int_equal(memory[0], 0);
 	assert_int_equal(read_log(&driver, 3, 4, 516, memory), REFUSED_FIELD);
 	assert_int_equal(read_log(&driver, 3, 4, (u64)1 << 32, memory), REFUSED_FIELD);
 	assert_int_equal(read_log(&driver, 3, 4, 2, memory), REFUSED_FIELD);

@@ -5,6 +5,7 @@
 enum {
 	PAGE = NVME_PAGE_BYTES,
 	GET_LOG_PAGE = 0x02,
+	RETAIN_EVENT = 0x8000, /* cdw10 of Get Log Page */
 	REFUSED_FIELD = NVME_STATUS_INVALID_FIELD | DRIVER_REFUSED,
 	REFUSED_QID = NVME_STATUS_INVALID_QID | DRIVER_REFUSED,
 };
@@ -375,9 +376,11 @@ static void test_event_limit_and_abort(void **state)
 	driver_close(&driver);
 }
 
-static struct nvme_sqe read_error_log(const void *memory)
+static struct nvme_sqe read_error_log(const void *memory, u32 flags)
 {
-	return (struct nvme_sqe){ .cdw0 = GET_LOG_PAGE, .prp1 = driver_bus(memory), .cdw10 = 1 | 15 << 16 };
+	return (struct nvme_sqe){ .cdw0 = GET_LOG_PAGE,
+				  .prp1 = driver_bus(memory),
+				  .cdw10 = 1 | flags | 15 << 16 };
 }
 
 static void expect_event(struct driver *driver, u32 cid, u32 information)
@@ -407,7 +410,9 @@ static void test_events(void **state)
 	driver_post(&driver, 0, event_request(), 501);
 	driver_doorbell(&driver, 3, 5);          /* CQ head past what was posted */
 	assert_true(driver_nothing(&driver, 0)); /* masked until the log was read */
-	driver_post(&driver, 0, read_error_log(log), 9);
+	assert_int_equal(driver_admin(&driver, read_error_log(log, RETAIN_EVENT)), 0);
+	assert_true(driver_nothing(&driver, 0)); /* and that was no reading which ends it */
+	driver_post(&driver, 0, read_error_log(log, 0), 9);
 	driver_step(&driver);
 	for (u32 i = 0; i < 2; i++) {
 		struct nvme_cqe cqe;
@@ -415,7 +420,7 @@ static void test_events(void **state)
 		driver_reap(&driver, 0, &cqe);
 		assert_int_equal(driver_cid(&cqe), i ? 501 : 9);
 	}
-	assert_int_equal(driver_admin(&driver, read_error_log(log)), 0);
+	assert_int_equal(driver_admin(&driver, read_error_log(log, 0)), 0);
 	driver_post(&driver, 0, event_request(), 502);
 	driver_doorbell(&driver, 2 * 7, 1); /* no such queue */
 	driver_steps(&driver, 5000);
