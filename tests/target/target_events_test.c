@@ -61,6 +61,35 @@ static int serve(void **state)
 	return weir_target_create(&options, &target) != 0 || weir_target_start(target) != 0;
 }
 
+static const char *const listen_anywhere[] = { "tcp://0.0.0.0:0", "tcp://127.0.0.1:0", "tcp://[::]:0" };
+
+/* Whether sockets of IPv6 take connections by IPv4, as this machine is set up. */
+static bool takes_both(void)
+{
+	int file = socket(AF_INET6, SOCK_STREAM, 0), alone = 1;
+	socklen_t bytes = sizeof(alone);
+	bool both = file >= 0 && getsockopt(file, IPPROTO_IPV6, IPV6_V6ONLY, &alone, &bytes) == 0 && !alone;
+
+	close(file);
+	return both;
+}
+
+/* At all addresses that there are. */
+static int serve_anywhere(void **state)
+{
+	struct weir_target_options anywhere = options;
+
+	(void)state;
+	first.socket = second.socket = queue.socket = -1;
+	spaces[1].detached = true;
+	subsystem.namespace_count = 2;
+	subsystem.host_count = 0;
+	anywhere.listen = listen_anywhere;
+	anywhere.ana = NULL;
+	anywhere.listen_count = takes_both() ? 3 : 2;
+	return weir_target_create(&anywhere, &target) != 0 || weir_target_start(target) != 0;
+}
+
 static int end(void **state)
 {
 	(void)state;
@@ -291,6 +320,8 @@ static void a_namespace_that_came_serves(void **state)
 
 static void whoever_may_connect_changes(void **state)
 {
+	struct weir_target_stats stats;
+
 	(void)state;
 	hosts[0] = "nqn.2026-11.org.example:another";
 	subsystem.hosts = hosts;
@@ -300,9 +331,14 @@ static void whoever_may_connect_changes(void **state)
 	assert_int_equal(
 		host_connect(&first, 0, 31, NVME_CNTLID_DYNAMIC, 0, HOST_SUBSYSTEM, HOST_NAME, NULL) & ~DNR,
 		NVME_STATUS_CONNECT_INVALID_HOST);
+	weir_target_stats(target, &stats);
+	assert_int_equal(stats.refused, 1);
 	hosts[0] = HOST_NAME;
 	assert_int_equal(weir_target_reload(target, &options), 0);
 	admin_at(&second, 0, 0);
+	weir_target_stats(target, &stats);
+	assert_int_equal(stats.refused, 1);
+	assert_int_equal(stats.accepted, 2);
 }
 
 /* By its generation a host sees that it has to read the log again. */
@@ -343,7 +379,54 @@ static void discovery_has_another_generation(void **state)
 	assert_int_equal(entries, 0);
 }
 
-/* Whatever cannot change refuses all of it, with the sentence. */
+/* @text, padded with blanks. */
+static void check_field(const char *field, size_t bytes, const char *text)
+{
+	assert_memory_equal(field, text, strlen(text));
+	for (size_t i = strlen(text); i < bytes; i++)
+		assert_int_equal(field[i], ' ');
+}
+
+/* A listener at any address is where the host reached the target, whatever family its socket has. */
+static void a_listener_anywhere_is_where_the_host_is(void **state)
+{
+	enum { ENTRY = sizeof(struct nvme_discovery_entry), MOST = 4 * ENTRY, AT = 1600, PART = 800 };
+	static _Alignas(8) u8 log[MOST];
+	struct nvme_discovery_log head;
+	struct nvme_sqe sqe;
+
+	(void)state;
+	for (size_t listener = 0; listener < 3; listener++) {
+		if (!*weir_target_address(target, listener))
+			break; /* this machine has none of IPv6 */
+		admin_of(&first, listener, 0, NVME_DISCOVERY_NQN);
+		get_log(&first, NVME_LOG_DISCOVERY, MOST);
+		memcpy(log, first.data, MOST);
+		memcpy(&head, log, sizeof(head));
+		assert_in_range(head.numrec, 2, 3);
+		for (size_t i = 0; i < head.numrec; i++) {
+			const struct nvme_discovery_entry *entry = (const void *)(log + (i + 1) * ENTRY);
+
+			assert_int_equal(entry->trtype, NVME_TRTYPE_TCP);
+			assert_int_equal(entry->subtype, NVME_SUBTYPE_NVM);
+			assert_int_equal(entry->portid, i);
+			assert_int_equal(entry->cntlid, NVME_CNTLID_DYNAMIC);
+			assert_int_equal(entry->adrfam, NVME_ADRFAM_IPV4);
+			check_field(entry->traddr, sizeof(entry->traddr), "127.0.0.1");
+			check_field(entry->trsvcid, sizeof(entry->trsvcid),
+				    strrchr(weir_target_address(target, i), ':') + 1);
+			assert_string_equal(entry->subnqn, HOST_SUBSYSTEM);
+		}
+		sqe = host_command(&first, NVME_ADMIN_GET_LOG_PAGE, 0);
+		sqe.cdw10 = NVME_LOG_DISCOVERY | (PART / 4 - 1) << 16;
+		sqe.cdw12 = AT;
+		assert_int_equal(host_take(&first, sqe, PART), 0);
+		assert_memory_equal(first.data, log + AT, PART);
+		close(first.socket);
+		first.socket = -1;
+	}
+}
+
 /* A reload is an event of the discovery subsystem's hosts, and of no other's. */
 static void discovery_notifies_of_a_reload(void **state)
 {
@@ -367,6 +450,7 @@ static void discovery_notifies_of_a_reload(void **state)
 	check_ana(&second, 0, NVME_ANA_OPTIMIZED, 1);     /* and the other host of nothing */
 }
 
+/* Whatever cannot change refuses all of it. */
 static void what_cannot_change_changes_nothing(void **state)
 {
 	struct weir_target_options other = options;
@@ -436,6 +520,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_namespace_that_came_serves, serve, end),
 		cmocka_unit_test_setup_teardown(whoever_may_connect_changes, serve, end),
 		cmocka_unit_test_setup_teardown(discovery_has_another_generation, serve, end),
+		cmocka_unit_test_setup_teardown(a_listener_anywhere_is_where_the_host_is, serve_anywhere,
+						end),
 		cmocka_unit_test_setup_teardown(discovery_notifies_of_a_reload, serve, end),
 		cmocka_unit_test_setup_teardown(what_cannot_change_changes_nothing, serve, end),
 		cmocka_unit_test_setup_teardown(what_was_opened_in_vain_is_closed, serve, end),
