@@ -441,6 +441,19 @@ static void paths_are_reported(void **state)
 	assert_string_equal(weir_ana_text(reports[1].state), "non-optimized");
 }
 
+/* What could have been meant is said, an entry for each of the target's addresses. */
+static void a_uri_without_a_subsystem_lists_them(void **state)
+{
+	char uri[512];
+
+	(void)state;
+	snprintf(uri, sizeof(uri), "nvmf:tcp://127.0.0.1:%u?" HOST "&connect_ms=60000", paths[0].port);
+	assert_int_equal(weir_storage_open(context, uri, NULL, &storage), -EINVAL);
+	assert_non_null(strstr(weir_last_error(), "it names no subsystem; the host offers " NQN ", " NQN));
+	assert_string_equal(strstr(weir_last_error(), "offers"), "offers " NQN ", " NQN);
+	storage = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -464,6 +477,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_refused_flush_behind_zeroes_is_said, serve_refused_flush,
 						end),
 		cmocka_unit_test_setup_teardown(paths_are_reported, serve, end),
+		cmocka_unit_test_setup_teardown(a_uri_without_a_subsystem_lists_them, serve, end),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

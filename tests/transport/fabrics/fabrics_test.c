@@ -98,6 +98,8 @@ static void a_fault_costs_a_connection_and_no_data(void **state)
 		{ "garbage=1", "", 2 },
 		{ "garbage=2", "", 2 },
 		{ "hdgst", "digest=header", 2 },
+		{ "hdgst", "digest=data,header", 2 },
+		{ "ddgst", "digest=data,header", 1 },
 		{ "ddgst", "digest=data", 1 }, /* the command is tried again, on the same connection */
 		{ "flip", "digest=data", 1 },
 		{ "flip:skip=2", "digest=header,data", 1 },
