@@ -88,7 +88,7 @@ static u32 find_state(const u8 *log, u32 bytes, u32 nsid)
 			if (number == nsid)
 				return state;
 		}
-		if (!nsid && nvmf_path_rank(state) < nvmf_path_rank(best))
+		if (!nsid && (!i || nvmf_path_rank(state) < nvmf_path_rank(best)))
 			best = state;
 	}
 	return best;

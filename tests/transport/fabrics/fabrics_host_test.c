@@ -156,6 +156,7 @@ static void a_namespace_has_its_groups_state(void **state)
 	begin_page();
 	assert_int_equal(state_of(0), 0);
 	add_group(0xf0 | NVME_ANA_INACCESSIBLE, 1, 2);
+	assert_int_equal(state_of(0), NVME_ANA_INACCESSIBLE); /* no other one is better */
 	add_group(0x50 | NVME_ANA_NON_OPTIMIZED, 10, 1);
 	assert_int_equal(state_of(0), NVME_ANA_NON_OPTIMIZED);
 	add_group(0x10 | NVME_ANA_PERSISTENT_LOSS, 20, 0);
@@ -191,6 +192,7 @@ static void a_log_ends_with_its_page(void **state)
 	add_group(NVME_ANA_OPTIMIZED, 2, UINT32_MAX);
 	assert_int_equal(state_of(1), NVME_ANA_INACCESSIBLE);
 	assert_int_equal(state_of(2), 0);
+	assert_int_equal(state_of(0), NVME_ANA_INACCESSIBLE);
 	begin_page();
 	add_group(NVME_ANA_NON_OPTIMIZED, 1, 1);
 	memset(page + offsetof(struct nvme_ana_log, groups), 0xff, sizeof(u16));
