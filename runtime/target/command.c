@@ -12,6 +12,7 @@
 #include "../transport/fabrics/rdma_message.h"
 #include "../transport/opcode.h"
 #include "events.h"
+#include "failed.h"
 #include "parts.h"
 #include "shutdown.h"
 
@@ -242,10 +243,30 @@ static bool begin(struct command *command)
 	return true;
 }
 
+/* Its storage has failed, which its host has to learn by its commands. */
+static bool fails(const struct command *command)
+{
+	return target_namespace_failed(command->connection->controller->subsystem, command->space);
+}
+
+static void end_failed(struct command *command)
+{
+	u32 status = target_refuse(NVME_STATUS_NAMESPACE_NOT_READY);
+
+	if (target_shutdown_has(command))
+		target_shutdown_end(command, status);
+	else
+		target_send_response(command, status, 0, false);
+}
+
 bool target_command_begin(struct command *command)
 {
 	if (begin(command))
 		return true;
+	if (fails(command)) {
+		end_failed(command);
+		return true;
+	}
 	target_command_set(command, COMMAND_WAITING);
 	target_list_add(&command->connection->server->waiting, command);
 	return false;
@@ -328,7 +349,10 @@ static void front_release(struct virtual_request *request)
 	struct command *command = weir_virtual_command(request);
 
 	count_changing(command, -1u);
-	target_command_free(command);
+	if (command->connection->state != CONNECTION_DEAD && fails(command))
+		end_failed(command);
+	else
+		target_command_free(command);
 }
 
 static void front_complete(struct virtual_request *request, u32 status)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failed.h"
 #include "parts.h"
 #include "shutdown.h"
 
@@ -338,11 +339,6 @@ bool target_controller_expired(const struct target_controller *controller, u64 n
 u32 target_controller_csts(const struct target_controller *controller)
 {
 	const struct target_subsystem *subsystem = controller->subsystem;
-	u32 csts = controller->csts;
-	bool gone;
 
-	for (size_t i = 0; subsystem && i < target_namespaces(subsystem); i++)
-		if (weir_virtual_failed(subsystem->namespaces[i].core, &gone))
-			csts |= NVME_CSTS_FATAL;
-	return csts;
+	return controller->csts | (subsystem && target_subsystem_failed(subsystem) ? NVME_CSTS_FATAL : 0);
 }

@@ -542,7 +542,7 @@ bool target_controller_follows(struct weir_target *target, const struct target_c
 void target_controller_drop(struct connection *connection);
 /** target_controller_expired() - the host has been silent for longer than the Keep Alive Timeout */
 bool target_controller_expired(const struct target_controller *controller, u64 now_ms);
-/** target_controller_status() - CSTS */
+/** target_controller_csts() - CSTS */
 u32 target_controller_csts(const struct target_controller *controller);
 
 /* admin.c: the admin queue */

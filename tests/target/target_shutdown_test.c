@@ -133,12 +133,59 @@ static void a_flush_that_fails_is_in_csts(void **state)
 	end_two(two, 10000);
 }
 
+/* A namespace whose storage has failed answers so, and keeps nobody from the other one. */
+static void one_failed_namespace_is_not_the_controller(void **state)
+{
+	const u32 failed = NVME_STATUS_NAMESPACE_NOT_READY | NVME_STATUS_DNR;
+	struct weir_target *two = serve_two("virt:1M?fault=fatal:op=write", "virt:1M");
+	static const u8 data[512];
+	u64 csts;
+
+	(void)state;
+	assert_int_equal(host_give(&queue, host_io(&queue, NVME_OPCODE_WRITE, 1, 0, 1), data, 512, true),
+			 failed); /* which it fails by */
+	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 0, 1), 512), failed);
+	assert_int_equal(csts_of(&admin), 0);
+	(void)host_admin(&other, two, 0);
+	assert_int_equal(csts_of(&other), 0);
+	write_to(2);
+	csts = shut_down(&admin);
+	while ((csts & NVME_CSTS_SHUTDOWN_MASK) == SHUTDOWN_OCCURRING)
+		csts = csts_of(&admin);
+	assert_int_equal(csts, NVME_CSTS_SHUTDOWN_DONE | NVME_CSTS_FATAL); /* it was not flushed */
+	close(other.socket);
+	end_two(two, 10000);
+}
+
+static void flush_namespace(u32 nsid)
+{
+	const struct nvme_sqe sqe = host_command(&queue, NVME_OPCODE_FLUSH, nsid);
+
+	host_capsule(&queue, &sqe, NULL, 0);
+}
+
+static void all_failed_namespaces_are_the_controller(void **state)
+{
+	struct weir_target *two = serve_two("virt:1M?fault=fatal", "virt:1M?fault=fatal");
+
+	(void)state;
+	flush_namespace(2);
+	assert_int_equal(host_response(&queue, NULL), NVME_STATUS_NAMESPACE_NOT_READY | NVME_STATUS_DNR);
+	assert_int_equal(csts_of(&admin), 0);
+	flush_namespace(1);
+	while (!(csts_of(&admin) & NVME_CSTS_FATAL))
+		;
+	end_two(two, 10000);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_shutdown_flushes),
 		cmocka_unit_test(a_shutdown_delays_nobody),
 		cmocka_unit_test(a_flush_that_fails_is_in_csts),
+		cmocka_unit_test(one_failed_namespace_is_not_the_controller),
+		cmocka_unit_test(all_failed_namespaces_are_the_controller),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
