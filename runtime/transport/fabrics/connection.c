@@ -93,8 +93,15 @@ int nvmf_connection_wait(const struct nvmf *nvmf, int file, short events, uint64
 	return 0;
 }
 
-static int connect_one(const struct nvmf *nvmf, const struct addrinfo *info, uint64_t end_ns, int *out)
+/** struct attempt - @file: the socket that is connected, or -1 */
+struct attempt {
+	const struct nvmf *nvmf;
+	int file;
+};
+
+static int connect_one(void *of, const struct addrinfo *info, uint64_t end_ns)
 {
+	struct attempt *attempt = of;
 	int file = socket(info->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, info->ai_protocol),
 	    error, one = 1;
 	socklen_t length = sizeof(error);
@@ -104,13 +111,13 @@ static int connect_one(const struct nvmf *nvmf, const struct addrinfo *info, uin
 	(void)setsockopt(file, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	error = connect(file, info->ai_addr, info->ai_addrlen) == 0 ? 0 : -errno;
 	if (error == -EINPROGRESS) {
-		error = nvmf_connection_wait(nvmf, file, POLLOUT, end_ns);
+		error = nvmf_connection_wait(attempt->nvmf, file, POLLOUT, end_ns);
 		if (!error && getsockopt(file, SOL_SOCKET, SO_ERROR, &one, &length) == 0)
 			error = -one;
 	}
 	if (error)
 		(void)close(file);
-	*out = error ? -1 : file;
+	attempt->file = error ? -1 : file;
 	return error;
 }
 
@@ -125,9 +132,7 @@ int nvmf_connection_resolve(const struct nvmf *nvmf, const struct weir_address *
 		     : 0;
 }
 
-/* One address after the other: each gets its share of the time that is left, so that one which does not
- * answer leaves some to the next. */
-static int connect_each(const struct nvmf *nvmf, const struct addrinfo *list, uint64_t end_ns, int *out)
+int nvmf_connection_each(const struct addrinfo *list, uint64_t end_ns, nvmf_connect_fn one, void *of)
 {
 	int error = -EHOSTUNREACH;
 	unsigned left = 0;
@@ -137,13 +142,14 @@ static int connect_each(const struct nvmf *nvmf, const struct addrinfo *list, ui
 	for (const struct addrinfo *info = list; info && error && error != -ECANCELED; info = info->ai_next) {
 		uint64_t now = nvmf_now_ns(), ns = now < end_ns ? (end_ns - now) / left-- : 0;
 
-		error = connect_one(nvmf, info, now + ns, out);
+		error = one(of, info, now + ns);
 	}
 	return error;
 }
 
 static int connect_any(const struct nvmf *nvmf, const struct weir_address *address, uint64_t end_ns, int *out)
 {
+	struct attempt attempt = { .nvmf = nvmf, .file = -1 };
 	struct addrinfo *list;
 	char text[WEIR_ADDRESS_BYTES + 16];
 	int error = nvmf_connection_resolve(nvmf, address, &list);
@@ -151,8 +157,9 @@ static int connect_any(const struct nvmf *nvmf, const struct weir_address *addre
 	if (error)
 		return error;
 	weir_address_text(address, text);
-	error = connect_each(nvmf, list, end_ns, out);
+	error = nvmf_connection_each(list, end_ns, connect_one, &attempt);
 	freeaddrinfo(list);
+	*out = attempt.file;
 	if (!error)
 		return 0;
 	return weir_fail(-error,

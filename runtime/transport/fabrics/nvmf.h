@@ -424,6 +424,15 @@ int nvmf_connection_wait(const struct nvmf *nvmf, int file, short events, uint64
  */
 int nvmf_connection_resolve(const struct nvmf *nvmf, const struct weir_address *address,
 			    struct addrinfo **list);
+/** nvmf_connect_fn - connect to one address until @end_ns; 0, -ECANCELED: no more, or another errno */
+typedef int (*nvmf_connect_fn)(void *of, const struct addrinfo *info, uint64_t end_ns);
+/**
+ * nvmf_connection_each() - connect by @one to an address of @list after the other, until that succeeds
+ *
+ * Each gets its share of the time that is left, so that one which does not answer leaves some to the next.
+ * Return: 0, or the error of the last one.
+ */
+int nvmf_connection_each(const struct addrinfo *list, uint64_t end_ns, nvmf_connect_fn one, void *of);
 /** nvmf_connection_note() - it is open, or not: the host's own commands on it have ended */
 void nvmf_connection_note(struct nvmf_queue *queue, bool open);
 

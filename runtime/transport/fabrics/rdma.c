@@ -268,24 +268,38 @@ static int connect_to(struct nvmf_queue *queue, const struct addrinfo *info, con
 	return error ? error : watch(queue);
 }
 
+/** struct attempt - to connect @queue; @where: for people */
+struct attempt {
+	struct nvmf_queue *queue;
+	char where[WEIR_ADDRESS_BYTES + 16];
+};
+
+static int connect_one(void *of, const struct addrinfo *info, uint64_t end_ns)
+{
+	struct attempt *attempt = of;
+	int error = connect_to(attempt->queue, info, attempt->where, end_ns);
+
+	if (error)
+		close_queue(attempt->queue);
+	return error;
+}
+
 static int open_queue(struct nvmf_queue *queue, const struct weir_address *address)
 {
 	struct nvmf *nvmf = queue->nvmf;
 	uint64_t end_ns = nvmf_now_ns() + nvmf->keys.connect_ms * 1000000;
+	struct attempt attempt = { .queue = queue };
 	struct addrinfo *list;
-	char where[WEIR_ADDRESS_BYTES + 16];
 	int error = nvmf_connection_resolve(nvmf, address, &list);
 
 	if (error)
 		return error;
-	weir_address_text(address, where);
+	weir_address_text(address, attempt.where);
 	close_queue(queue);
-	error = connect_to(queue, list, where, end_ns);
+	error = nvmf_connection_each(list, end_ns, connect_one, &attempt);
 	freeaddrinfo(list);
-	if (error) {
-		close_queue(queue);
+	if (error)
 		return error;
-	}
 	queue->connection.readable = true;
 	queue->connection.capsule_data = queue->id ? nvmf->controller.capsule_data : 0;
 	if (queue->connection.capsule_data > MOST_CAPSULE_DATA)

@@ -4,6 +4,7 @@
  * registered, and what becomes of connections that are refused or break.
  */
 #include <errno.h>
+#include <netdb.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -235,6 +236,46 @@ static void discovery_lists_both(void **state)
 	free(log.entries);
 }
 
+/* Where a name's first address leads, of 127.0.0.1; NULL: it has the one that it has. */
+static const char *first_port;
+
+int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list);
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list);
+
+int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+		       struct addrinfo **list)
+{
+	struct addrinfo *next;
+	int error = __real_getaddrinfo(host, port, hints, list);
+
+	if (error || !first_port)
+		return error;
+	next = *list;
+	error = __real_getaddrinfo("127.0.0.1", first_port, hints, list);
+	if (!error)
+		(*list)->ai_next = next;
+	return error;
+}
+
+/* Nobody listens at the first address of a name: the second is connected to. With no way to either the
+ * sentence is of that. */
+static void the_next_address_is_tried(void **state)
+{
+	(void)state;
+	first_port = "9";
+	must(try_open(NQN, ""));
+	round_trip();
+	assert_int_equal(value(RECONNECTS), 0);
+	must(weir_storage_close(storage));
+	storage = NULL;
+	fake_verbs.no_device = true;
+	refused(NQN, "", "does an RDMA device lead there?");
+	fake_verbs.no_device = false;
+	first_port = NULL;
+}
+
 static void other_format(void *data, size_t *bytes)
 {
 	(void)bytes;
@@ -333,6 +374,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(two_paths_carry_commands, serve, end),
 		cmocka_unit_test_setup_teardown(a_halted_storage_is_not_written_to, serve, end),
 		cmocka_unit_test_setup_teardown(discovery_lists_both, serve, end),
+		cmocka_unit_test_setup_teardown(the_next_address_is_tried, serve, end),
 		cmocka_unit_test_setup_teardown(each_refusal_is_a_sentence, serve, end),
 	};
 
