@@ -67,31 +67,63 @@ int nvmf_events_begin(struct nvmf *nvmf)
 	return error;
 }
 
-/* State of the group that has @nsid (0: of the best one); 0: the log does not say. */
-static u32 find_state(const u8 *log, u32 bytes, u32 nsid)
+/* State of the group that has @nsid (0: of the best one); 0: the log does not say. False: it goes on behind
+ * its first @bytes. */
+static bool find_state(const u8 *log, u32 bytes, u32 nsid, u32 *out)
 {
 	struct nvme_ana_log head;
-	u32 at = sizeof(head), best = 0;
+	u32 at = sizeof(head);
 
+	*out = 0;
 	memcpy(&head, log, sizeof(head));
-	for (u32 i = 0; i < head.groups && at + sizeof(struct nvme_ana_group) <= bytes; i++) {
+	for (u32 i = 0; i < head.groups; i++) {
 		struct nvme_ana_group group;
 		u32 number, state;
 
+		if (at + sizeof(group) > bytes)
+			return false;
 		memcpy(&group, log + at, sizeof(group));
 		at += sizeof(group);
 		state = group.state & 0xf;
 		if (group.nsids > (bytes - at) / sizeof(number))
-			return best;
+			return false;
 		for (u32 j = 0; j < group.nsids; j++, at += sizeof(number)) {
 			memcpy(&number, log + at, sizeof(number));
-			if (number == nsid)
-				return state;
+			if (number != nsid)
+				continue;
+			*out = state;
+			return true;
 		}
-		if (!nsid && (!i || nvmf_path_rank(state) < nvmf_path_rank(best)))
-			best = state;
+		if (!nsid && (!i || nvmf_path_rank(state) < nvmf_path_rank(*out)))
+			*out = state;
 	}
-	return best;
+	return true;
+}
+
+/* As long as the controller's transfers may be: MDTS, of pages of 4 KiB; 0: no limit. */
+static u32 piece_bytes(const struct nvmf *nvmf)
+{
+	u32 bytes = LOG_BYTES;
+
+	while (nvmf->controller.mdts && nvmf->controller.mdts < __builtin_ctz(bytes / NVME_PAGE_BYTES))
+		bytes /= 2;
+	return bytes;
+}
+
+/* As much of the log as it takes. What changes between two pieces is notified of. */
+static int read_groups(struct nvmf *nvmf, u8 *log, u32 nsid, u32 *state)
+{
+	u32 bytes = piece_bytes(nvmf), got = 0;
+	bool found = false;
+	int error = 0;
+
+	while (!error && !found && got < LOG_BYTES) {
+		error = nvmf_get_log(nvmf, NVME_LOG_ANA, got, log + got, bytes, "Get Log Page (ANA)");
+		got += bytes;
+		if (!error)
+			found = find_state(log, got, nsid, state);
+	}
+	return error;
 }
 
 int nvmf_read_ana(struct nvmf *nvmf, u32 nsid, u32 *state)
@@ -105,9 +137,7 @@ int nvmf_read_ana(struct nvmf *nvmf, u32 nsid, u32 *state)
 	log = calloc(1, LOG_BYTES);
 	if (!log)
 		return weir_fail(ENOMEM, "storage \"%s\": no memory for the ANA log", nvmf->uri);
-	error = nvmf_get_log(nvmf, NVME_LOG_ANA, 0, log, LOG_BYTES, "Get Log Page (ANA)");
-	if (!error)
-		*state = find_state(log, LOG_BYTES, nsid);
+	error = read_groups(nvmf, log, nsid, state);
 	free(log);
 	return error;
 }

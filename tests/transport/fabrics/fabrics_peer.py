@@ -17,6 +17,7 @@ Keep Alive included), shuffle (answers in pairs, the later one first). flush=COD
 data, or no more than that was asked for) a write or Dataset Management.
 A transfer beyond --mdts is refused. With --icdoff data of an I/O command does not begin where the command ends: it prints "inside" if it does.
 With --events it has those of namespaces, and prints what a host asks for.
+With --ana N it has ANA, and prints which part of the log a host reads; there the namespace's group is behind N others.
 Of Keep Alive: --late-ms is how long its answer takes. With --crdt it has a retry delay, and prints what a host says that it knows.
 Of the discovery log: --changes N, it is another one behind each of the first N reads of its header.
 Of commands behind a connection that was lost: --again N prints "early" if another one comes before the first N of a queue are answered.
@@ -374,7 +375,7 @@ class Connection:
         args, out = self.peer.args, bytearray(4096)
         if cns == 1:
             out[4:24], out[24:64] = b"peer".ljust(20), b"scripted peer".ljust(40)
-            out[77], out[525] = args.mdts, 1
+            out[76], out[77], out[525] = 8 if args.ana else 0, args.mdts, 1
             struct.pack_into("<H", out, 128, args.crdt)
             struct.pack_into("<H", out, 256, 0x100)
             struct.pack_into("<H", out, 320, 1)
@@ -408,9 +409,24 @@ class Connection:
             peer.generation += 1
         return log[at:at + n]
 
+    def ana_log(self, cid, at, n):
+        """All groups are inaccessible, but that of namespace 1, which is non-optimized."""
+        peer = self.peer
+        peer.say("log", at, n)
+        log = struct.pack("<QHHI", 1, peer.args.ana + 1, 0, 0)
+        for group in range(peer.args.ana + 1):
+            last = group == peer.args.ana
+            log += struct.pack("<IIQB15xI", group + 1, 1, 1, 2 if last else 3, 1 if last else group + 2)
+        if n > 4096 << peer.args.mdts or at >= len(log):
+            return self.response(cid, 0x4002)
+        data = log[at:at + n].ljust(n, b"\0")
+        return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, n, 0), data) + self.response(cid)
+
     def admin(self, sqe, data):
         peer = self.peer
         opcode, cid = sqe[0], struct.unpack_from("<H", sqe, 2)[0]
+        if opcode == 2 and sqe[40] == 0x0C and peer.args.ana:
+            return self.ana_log(cid, struct.unpack_from("<Q", sqe, 48)[0], struct.unpack_from("<I", sqe, 32)[0])
         if opcode == 2 and sqe[40] == 0x70:
             data = self.discovery_log(struct.unpack_from("<Q", sqe, 48)[0], struct.unpack_from("<I", sqe, 32)[0])
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, len(data), 0), data) + self.response(cid)
@@ -530,6 +546,7 @@ def main():
     parser.add_argument("--late-ms", type=int, default=0)
     parser.add_argument("--maxcmd", type=int, default=0)
     parser.add_argument("--mdts", type=int, default=5)
+    parser.add_argument("--ana", type=int, default=0)
     parser.add_argument("--queues", type=int, default=64)
     parser.add_argument("--namespaces", type=int, default=1)
     parser.add_argument("--events", action="store_true")

@@ -20,6 +20,7 @@
 #include <weir/weir.h>
 
 #include "peer_storage.h"
+#include "transport/fabrics/discover.h"
 #include "../../rig/leaks.h"
 
 enum { BLOCK = 512, SOME_CONNECTS = 30, KEPT_BYTES = 4608 };
@@ -488,6 +489,35 @@ static void the_next_host_is_tried(void **state)
 	peer_end(&peer);
 }
 
+/* The ANA state of namespace 1, as it is read of a peer with @args. */
+static uint32_t ana_state(const char *args)
+{
+	struct weir_path_report reports[WEIR_ADDRESS_MOST];
+	char uri[PEER_URI_BYTES];
+	unsigned count;
+
+	assert_true(peer_start(&peer, args));
+	must(weir_fabrics_paths(peer_uri(&peer, "nsid=1&connect_ms=60000", uri), reports, &count));
+	peer_end(&peer);
+	assert_int_equal(count, 1);
+	if (reports[0].error)
+		fail_msg("%s", reports[0].sentence);
+	return reports[0].state;
+}
+
+/* A controller's log is read in parts that are no longer than its transfers, and no further than it goes. */
+static void the_ana_log_is_read_in_parts(void **state)
+{
+	(void)state;
+	assert_int_equal(ana_state("--ana 300 --mdts 1"), NVME_ANA_NON_OPTIMIZED);
+	assert_int_equal(peer_printed(&peer, "log 0 8192"), 1);
+	assert_int_equal(peer_printed(&peer, "log 8192 8192"), 1);
+	assert_int_equal(ana_state("--ana 300"), NVME_ANA_NON_OPTIMIZED);
+	assert_int_equal(peer_printed(&peer, "log 0 16384"), 1);
+	assert_int_equal(ana_state("--ana 1 --mdts 1"), NVME_ANA_NON_OPTIMIZED);
+	assert_int_equal(peer_printed(&peer, "log"), 1);
+}
+
 static void connect_once(void)
 {
 	struct weir_storage *storage;
@@ -537,6 +567,7 @@ int main(void)
 		cmocka_unit_test(addresses_are_read_strictly),
 		cmocka_unit_test(nobody_listens),
 		cmocka_unit_test(the_next_host_is_tried),
+		cmocka_unit_test(the_ana_log_is_read_in_parts),
 		cmocka_unit_test(connects_leave_nothing_behind),
 	};
 
