@@ -22,6 +22,7 @@ enum {
 	DATA_FROM_HOST = 1, /* opcode or fabrics command type, bits 1:0 */
 	DATA_TO_HOST = 2,
 	BUFFER_ALIGN = 4096,
+	STRANGER_BYTES = 8192, /* data of a command at most, before its host has authenticated */
 };
 
 static void fill_slots(struct connection *connection, u32 first)
@@ -131,10 +132,30 @@ static u32 direction(const struct command *command)
 	return (opcode == NVME_OPCODE_FABRICS ? command->sqe.nsid & 0xff : opcode) & 3;
 }
 
+/* Its host has not connected, or is to authenticate. */
+static bool is_of_a_stranger(const struct connection *connection)
+{
+	return !connection->controller || !target_may_command(connection);
+}
+
+/* A stranger has fabrics commands alone, and no buffers for others; an NVMe status. */
+static u32 admit(const struct command *command)
+{
+	const struct connection *connection = command->connection;
+
+	if (target_opcode(command) == NVME_OPCODE_FABRICS || !is_of_a_stranger(connection))
+		return NVME_STATUS_SUCCESS;
+	return target_refuse(connection->controller ? NVME_STATUS_AUTHENTICATION_REQUIRED
+						    : NVME_STATUS_COMMAND_SEQUENCE);
+}
+
+/* What a stranger has to say is short: Connect's data, messages of an authentication. */
 static u32 most_bytes(const struct connection *connection)
 {
 	const struct target_controller *controller = connection->controller;
 
+	if (is_of_a_stranger(connection))
+		return STRANGER_BYTES;
 	return connection->qid && controller->subsystem ? controller->subsystem->transfer_bytes
 							: TARGET_TRANSFER_BYTES;
 }
@@ -170,10 +191,12 @@ static u32 check_sgl(struct command *command, u32 in_capsule)
 /* What it is to move, and a buffer for that; an NVMe status. */
 static u32 prepare(struct command *command, u32 in_capsule)
 {
-	u32 way = direction(command), status, bytes;
+	u32 way = direction(command), status = admit(command), bytes;
 
 	command->from_host = way == DATA_FROM_HOST;
 	command->data_bytes = 0;
+	if (status)
+		return status;
 	if (command->sqe.cdw0 & FLAGS_FUSED)
 		return target_refuse(NVME_STATUS_INVALID_FIELD);
 	if (way != DATA_FROM_HOST && way != DATA_TO_HOST)
@@ -317,10 +340,6 @@ void target_command_run(struct command *command)
 		target_send_response(command, NVME_STATUS_TRANSIENT_TRANSPORT, 0, false);
 	else if (target_opcode(command) == NVME_OPCODE_FABRICS)
 		target_fabrics_run(command);
-	else if (!connection->controller)
-		target_send_response(command, target_refuse(NVME_STATUS_COMMAND_SEQUENCE), 0, false);
-	else if (!target_may_command(connection))
-		target_send_response(command, target_refuse(NVME_STATUS_AUTHENTICATION_REQUIRED), 0, false);
 	else if (connection->qid)
 		run_io(command);
 	else

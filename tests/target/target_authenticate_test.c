@@ -105,6 +105,38 @@ static void test_commands_wait(void **state)
 	close(admin.socket);
 }
 
+/* The status of a command with @bytes of data that come on demand; the target asks for none of them. */
+static u32 status_without_data(struct nvme_sqe sqe, u32 bytes)
+{
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, bytes);
+	host_capsule(&admin, &sqe, NULL, 0);
+	assert_true(host_receive(&admin));
+	assert_int_equal(admin.header.common.type, NVME_TCP_CAPSULE_RESP);
+	return host_status(&admin, NULL) & NVME_STATUS_CODE_MASK;
+}
+
+/* Until a host has proved who it is the target keeps no more for it than that takes. */
+static void test_a_stranger_has_little_room(void **state)
+{
+	const u32 most = HOST_DATA_BYTES;
+
+	host_adopt(&admin, *state);
+	host_hello(&admin, 0, 0);
+	assert_int_equal(
+		status_without_data(host_command(&admin, NVME_OPCODE_FABRICS, NVME_FCTYPE_CONNECT), most),
+		NVME_STATUS_INVALID_FIELD);
+	assert_int_equal(status_without_data(host_command(&admin, NVME_ADMIN_SET_FEATURES, 0), 4096),
+			 NVME_STATUS_COMMAND_SEQUENCE);
+	close(admin.socket);
+	connect_admin(*state);
+	assert_int_equal(status_without_data(host_command(&admin, NVME_ADMIN_SET_FEATURES, 0), 4096),
+			 NVME_STATUS_AUTHENTICATION_REQUIRED);
+	assert_int_equal(
+		status_without_data(chap_command(&admin, NVME_FCTYPE_AUTHENTICATION_SEND, most), most),
+		NVME_STATUS_INVALID_FIELD);
+	close(admin.socket);
+}
+
 static void test_a_proof_opens(void **state)
 {
 	struct weir_chap chap;
@@ -212,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_commands_wait),
+		cmocka_unit_test(test_a_stranger_has_little_room),
 		cmocka_unit_test(test_a_proof_opens),
 		cmocka_unit_test(test_both_prove),
 		cmocka_unit_test(test_a_wrong_proof),
