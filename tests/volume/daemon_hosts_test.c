@@ -91,6 +91,7 @@ static void test_rights(void **state)
 	check_right("volume_chmod", "{\"name\":\"none\",\"hostnqn\":\"" THIRD "\",\"rights\":\"rw\"}", "mb");
 	check_right("engine_add", "{\"address\":\"\",\"nqn\":\"\"}", "mb");
 	check_right("engine_remove", "{\"id\":99}", "mb");
+	check_right("engine_keep", "{\"id\":99}", "mb");
 }
 
 /* A host that may do nothing with a volume any more gives its lease back, and asks for nothing else. */

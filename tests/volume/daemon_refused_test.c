@@ -449,6 +449,38 @@ static void call_remove(unsigned id, bool lost, int expected)
 	do_call("engine_remove", json_pack("{s:i, s:b}", "id", (int)id, "lost", (int)lost), expected);
 }
 
+static void call_keep(unsigned id, int expected)
+{
+	do_call("engine_keep", json_pack("{s:i}", "id", (int)id), expected);
+}
+
+/* Before others have its blocks an engine that was to leave may stay, and a daemon that starts then knows. */
+static void test_a_removal_is_called_off(void **state)
+{
+	(void)state;
+	begin_written(4);
+	call_keep(4, -EINVAL);
+	call_keep(9, -ENOENT);
+	call_remove(4, false, 0);
+	for (unsigned i = 0; i < 20; i++)
+		(void)volumed_step(d);
+	assert_true(d->engines[3].leaving);
+	call_keep(4, 0);
+	settle();
+	assert_int_equal(d->engine_count, 4);
+	assert_true(volumed_engine_in(&d->engines[3]));
+	check_all(&writer);
+	volumed_destroy(d);
+	start_daemon(4, 0, true);
+	settle();
+	assert_int_equal(d->engine_count, 4);
+	call_remove(4, false, 0);
+	settle();
+	assert_int_equal(d->engine_count, 3);
+	call_keep(4, -ENOENT);
+	check_all(&writer);
+}
+
 /* Of each block the replicas are on different engines: as many stay, but for one that is lost. */
 static void test_engines_that_volumes_need_stay(void **state)
 {
@@ -516,6 +548,7 @@ int main(void)
 		CASE(test_engines_that_are_not_added),
 		CASE(test_an_engine_that_is_added_gets_its_map_later),
 		CASE(test_the_last_engine_is_not_removed),
+		CASE(test_a_removal_is_called_off),
 		CASE(test_engines_that_volumes_need_stay),
 		CASE(test_a_volume_of_another_name_is_a_stranger),
 	};

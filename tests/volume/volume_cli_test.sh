@@ -107,6 +107,7 @@ grep -q 'serving 1 volumes on 3 engines' "$work/daemon"
 report $? 'another daemon finds all from one engine' "$(cat "$work/daemon")"
 says 'it knows who may use it' 0 'client 2  nqn.2026-11.org.example:other' "${v[@]}" info a
 says 'an engine that there is not' 1 'there is no engine 9' "${v[@]}" engines --remove 9
+says 'an engine that stays' 1 'engine 2 is not to leave' "${v[@]}" engines --keep 2
 says 'nothing that is lost' 2 'give --remove ID, too' "${v[@]}" engines --lost
 says 'an engine that is not lost' 1 'engine 2 answers, and so is not lost' "${v[@]}" engines --remove 2 --lost
 kill -9 $last

@@ -26,6 +26,7 @@ static const char about[] =
 	"       weir-volume put NAME FILE | get NAME FILE\n"
 	"       weir-volume lease NAME [--end]\n"
 	"       weir-volume engines [--add tcp://HOST:PORT/NQN] [--remove ID [--lost]]\n"
+	"       weir-volume engines --keep ID\n"
 	"       weir-volume status\n"
 	"\n"
 	"  create   a volume\n"
@@ -55,6 +56,7 @@ struct request {
 	uint32_t replicas;
 	uint32_t weight;
 	uint32_t remove;
+	uint32_t keep;
 	bool lost;
 };
 
@@ -80,6 +82,8 @@ static const struct tool_option options[] = {
 	{ "remove", "ID", TOOL_U32, &request.remove, 1, INT32_MAX, "engines: take that one out", NULL, NULL },
 	{ "lost", NULL, TOOL_FLAG, &request.lost, 0, 0,
 	  "engines --remove: it does not answer, and never will:\ndo without what it alone has", NULL, NULL },
+	{ "keep", "ID", TOOL_U32, &request.keep, 1, INT32_MAX,
+	  "engines: that one stays: call off its --remove, unless it has left", NULL, NULL },
 	{ "daemon", "ADDRESS", TOOL_TEXT, &request.daemon, 0, 0,
 	  "HOST:PORT, or the path of a socket; several with commas: the first\nthat answers (the "
 	  "environment's WEIR_VOLUMED, or 127.0.0.1:4430)",
@@ -207,8 +211,10 @@ static int engines(char **operands)
 	if (request.lost && !request.remove)
 		return tool_usage(
 			"--lost says that the engine of --remove is gone for good: give --remove ID, too");
-	if (request.add && request.remove)
-		return tool_usage("--add and --remove are two commands; give one of them");
+	if ((request.add != NULL) + (request.remove != 0) + (request.keep != 0) > 1)
+		return tool_usage("--add, --remove and --keep are commands of their own; give one of them");
+	if (request.keep)
+		return call("engine_keep", json_pack("{s:i}", "id", (int)request.keep), NULL);
 	if (request.remove)
 		return call("engine_remove",
 			    json_pack("{s:i, s:b}", "id", (int)request.remove, "lost", (int)request.lost),

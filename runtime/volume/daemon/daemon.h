@@ -229,12 +229,18 @@ int volumed_each_in(struct volumed *d, int (*call)(struct volume_engine_link *li
 /** volumed_engine_add() - an engine for the array, which joins when it has its blocks; once it is in the
  * array, heartbeats do what it or others fail of that */
 int volumed_engine_add(struct volumed *d, const struct nvme_volume_engine *info, bool spare, u32 *id);
+
+/* leave.c */
+
 /** volumed_engines_remaining() - how many are in, and are not to leave */
 unsigned volumed_engines_remaining(const struct volumed *d);
 /** volumed_engine_remove() - an engine leaves when others have its blocks, and a daemon that starts then goes
  * on with that; @lost: it does not answer, and leaves now, with all that no other engine has. 0; -EBUSY:
  * volumes need it, or it is not lost; -EAGAIN: it leaves, but not enough engines know that yet */
 int volumed_engine_remove(struct volumed *d, u32 id, bool lost);
+/** volumed_engine_keep() - an engine that was to leave stays; 0; -EINVAL: it was not; -EBUSY: it has left;
+ * -EAGAIN: it stays, but not enough engines know that yet */
+int volumed_engine_keep(struct volumed *d, u32 id);
 
 /* gather.c */
 

@@ -329,6 +329,17 @@ static int engine_remove(struct volumed *d, json_t *params, json_t **result)
 	return error ? error : volumed_engine_remove(d, (u32)id, lost);
 }
 
+static int engine_keep(struct volumed *d, json_t *params, json_t **result)
+{
+	json_int_t id;
+	int error = TAKE(params, "{s:I}", "id", &id);
+
+	if (!error)
+		error = check_number("engine", id, UINT32_MAX);
+	*result = json_object();
+	return error ? error : volumed_engine_keep(d, (u32)id);
+}
+
 static int status(struct volumed *d, json_t *params, json_t **result)
 {
 	(void)params;
@@ -360,6 +371,7 @@ static const struct method methods[] = {
 	{ "engine_list", engine_list, VOLUMED_AT_ONCE, VOLUMED_MANAGERS },
 	{ "engine_add", engine_add, VOLUMED_WAITS, VOLUMED_MANAGERS },
 	{ "engine_remove", engine_remove, VOLUMED_WAITS, VOLUMED_MANAGERS },
+	{ "engine_keep", engine_keep, VOLUMED_WAITS, VOLUMED_MANAGERS },
 	{ "status", status, VOLUMED_AT_ONCE, VOLUMED_MANAGERS },
 };
 
