@@ -22,6 +22,8 @@
 
 #include <cmocka.h>
 
+#include <weir/weir.h>
+
 #include "daemon_client.h"
 #include "volume/daemon/serve.h"
 #include "volume/rpc.h"
@@ -529,6 +531,27 @@ static void test_a_thousand_clients_connect(void **state)
 	(void)unlink(path);
 }
 
+/* A loop that cannot wait for its sockets is no end that anybody asked for. */
+static void test_a_loop_that_cannot_wait_says_so(void **state)
+{
+	struct rlimit files, fewer;
+	int listener, result;
+
+	(void)state;
+	start_daemon(1, 0, false);
+	listener = begin_listening();
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &files), 0);
+	fewer = files;
+	fewer.rlim_cur = 1; /* poll() takes no more than that */
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &fewer), 0);
+	result =
+		volumed_serve(d, &(struct volumed_listeners){ .sockets = &listener, .count = 1 }, signals[0]);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &files), 0);
+	assert_int_equal(result, -EINVAL);
+	assert_non_null(strstr(weir_last_error(), "cannot wait"));
+	end_listening(listener);
+}
+
 int main(void)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -542,6 +565,7 @@ int main(void)
 		CASE(test_renewals_wait_for_one_command),
 		CASE(test_copying_leaves_engines_to_clients),
 		CASE(test_a_thousand_clients_connect),
+		CASE(test_a_loop_that_cannot_wait_says_so),
 	};
 
 	return cmocka_run_group_tests_name("daemon_serve", tests, NULL, NULL);

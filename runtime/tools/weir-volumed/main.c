@@ -319,7 +319,7 @@ static int try_listening(void)
 
 static int serve(struct volumed *d, int signals)
 {
-	int sockets[VOLUMED_LISTENERS], number;
+	int sockets[VOLUMED_LISTENERS];
 	int error = store ? retry(become_active, store, "standing by", signals) : 0;
 	unsigned count = 0;
 
@@ -335,11 +335,12 @@ static int serve(struct volumed *d, int signals)
 	}
 	if (!error) {
 		describe(d);
-		number = volumed_serve(d,
-				       &(struct volumed_listeners){
-					       .sockets = sockets, .count = count, .hosts = &config.hosts },
-				       signals);
-		printf("weir-volumed: ended by %s\n", strsignal(number));
+		error = volumed_serve(d,
+				      &(struct volumed_listeners){
+					      .sockets = sockets, .count = count, .hosts = &config.hosts },
+				      signals);
+		if (error > 0)
+			printf("weir-volumed: ended by %s\n", strsignal(error));
 	}
 	while (count-- > 0)
 		if (sockets[count] >= 0) /* else what is at its path is somebody else's */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -313,19 +314,26 @@ static void begin(struct server *server, struct volumed *d, const struct volumed
 	d->between = (struct volume_between){ serve_between, server };
 }
 
+/* Until a socket has something, for @ms at most; 0 or a negative errno with a sentence. */
+static int wait_for_sockets(struct server *server, unsigned ms)
+{
+	nfds_t count = 1 + server->listeners + server->count;
+
+	fill_polls(server);
+	if (poll(server->polls, count, wait_ms(server, ms)) >= 0 || errno == EINTR)
+		return 0;
+	return weir_fail(errno, "the daemon cannot wait for its %u connections, and ends: %s", server->count,
+			 strerror(errno));
+}
+
 int volumed_serve(struct volumed *d, const struct volumed_listeners *listeners, int signals)
 {
 	static struct server server;
 	struct signalfd_siginfo signal = { .ssi_signo = 0 };
+	int error;
 
 	begin(&server, d, listeners, signals);
-	for (;;) {
-		unsigned ms = volumed_step(d);
-
-		fill_polls(&server);
-		if (poll(server.polls, 1 + listeners->count + server.count, wait_ms(&server, ms)) < 0 &&
-		    errno != EINTR)
-			break;
+	while ((error = wait_for_sockets(&server, volumed_step(d))) == 0) {
 		if (server.polls[0].revents && read(signals, &signal, sizeof(signal)) == sizeof(signal))
 			break;
 		serve_ready(&server);
@@ -335,5 +343,5 @@ int volumed_serve(struct volumed *d, const struct volumed_listeners *listeners, 
 	for (unsigned i = 0; i < server.count; i++)
 		server.connections[i].over = true;
 	close_ended(&server);
-	return (int)signal.ssi_signo;
+	return error ? error : (int)signal.ssi_signo;
 }

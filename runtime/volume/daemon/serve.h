@@ -26,7 +26,9 @@ struct volumed_listeners {
 
 /**
  * volumed_serve() - answer calls, and do what is due, until a signal comes
- * @signals: a signalfd; it is readable when the daemon is to end. Return: that signal
+ * @signals: a signalfd; it is readable when the daemon is to end
+ *
+ * Return: that signal; or a negative errno with a sentence: it cannot wait for its sockets.
  */
 int volumed_serve(struct volumed *d, const struct volumed_listeners *listeners, int signals);
 
