@@ -247,7 +247,9 @@ static int save(struct command *command, struct report *report, double *seconds,
 	double begin;
 	int code = slot_find(&command->storage, &newest, error);
 
-	code = code ? code : newest.unread;
+	if (!code && newest.unread)
+		(void)tool_complain("%s: the save goes over it, and leaves step %llu as it is", error,
+				    (unsigned long long)newest.record.step);
 	index = newest.header ? 1 - newest.index : 0;
 	record.step = newest.header ? newest.record.step + 1 : 1;
 	slot_free(&newest);
@@ -317,8 +319,11 @@ static int load(struct command *command, struct report *report, double *seconds,
 	if (!code && !slot.header)
 		code = sample_fail(error, -ENOENT, "%.700s has no checkpoint", command->uri);
 	else if (!code && !command->load && slot.record.step != report->step)
-		code = sample_fail(error, -EBADMSG, "WRONG DATA: step %llu was saved, and step %llu is there",
-				   (unsigned long long)report->step, (unsigned long long)slot.record.step);
+		code = slot.unread ? slot.unread
+				   : sample_fail(error, -EBADMSG,
+						 "WRONG DATA: step %llu was saved, and step %llu is there",
+						 (unsigned long long)report->step,
+						 (unsigned long long)slot.record.step);
 	else if (!code && slot.unread && !report->slots_unread++)
 		(void)tool_complain("%s: step %llu is loaded, which may not be the newest", error,
 				    (unsigned long long)slot.record.step);

@@ -5,8 +5,9 @@
  * Each half of the storage is a slot: a record of 4 KiB, the safetensors header, the tensors' data. A save
  * goes to the slot that has not the newest checkpoint: its record is cleared, header and data are written,
  * and the record last, each durable before the next begins. A record that is not whole, or whose header is
- * not the one that it was written for, is none. Beside a slot that cannot be read the other one can be
- * loaded, but is not known to be the newer one: nothing is saved then.
+ * not the one that it was written for, is none. Beside a slot that cannot be read the other one is loaded,
+ * though it is not known to be the newer one, and a save goes over the one that cannot be read: the other one
+ * is whole until the new one is. Without any that can be read nothing is saved.
  */
 #ifndef CHECKPOINT_SLOTS_H
 #define CHECKPOINT_SLOTS_H

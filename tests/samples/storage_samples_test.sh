@@ -251,7 +251,7 @@ damage 300000
 [ "$(step)" = 2 ]
 say $? 'checkpoint: damage to the older one does not matter'
 
-# A slot that cannot be read keeps nobody from loading the other one, and a save from choosing between them.
+# A slot that cannot be read keeps nobody from loading the other one, and is the one that a save goes over.
 cp "$dir/kept" "$file"
 unread() { echo "file:$file?fault=status:code=0x281:op=read:lba=$1-$1"; } # blocks have 4096 bytes
 for which in '0 2' "$((slot / 4096)) 1"; do
@@ -259,9 +259,17 @@ for which in '0 2' "$((slot / 4096)) 1"; do
   grep -q "\"step\": ${which#* }," <<<"$output" && [ "$(grep -c 'may not be the newest' <<<"$output")" = 1 ]
   say $? "checkpoint: step ${which#* } is loaded, the other one's record cannot be read" "$output"
 done
-refuse 'to save beside what cannot be read' 1 '.' checkpoint "$(unread 0)" $model --runs 1
-[ "$(step)" = 2 ]
-say $? 'checkpoint: and both are there, still'
+other() { if [ "$1" = 0 ]; then tail -c +$((slot + 1)) "$2"; else head -c $slot "$2"; fi; } # other UNREAD FILE
+for which in '0 3' "$((slot / 4096)) 2"; do
+  cp "$dir/kept" "$file"
+  output=$(run checkpoint "$(unread "${which% *}"):count=1" $model --runs 1 2>&1) && [ "$(grep -c 'the save goes over it' <<<"$output")" = 1 ] &&
+    [ "$(step)" = "${which#* }" ] && cmp <(other "${which% *}" "$dir/kept") <(other "${which% *}" "$file")
+  say $? "checkpoint: step ${which#* } goes over what could not be read, and the other one stays" "$output"
+done
+cp "$dir/kept" "$file"
+output=$(run checkpoint "$(unread 0)" $model --runs 1 2>&1)
+[ $? = 1 ] && [ "$(wc -l <<<"$output")" = 2 ] && [ "$(step)" = 3 ]
+say $? 'checkpoint: one that cannot be read when it is saved is an error, and whole where it can be read' "$output"
 
 # Interrupted after each command of a save: the one before is there, or the new one once its record is written.
 whole=
