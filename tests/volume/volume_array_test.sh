@@ -121,9 +121,9 @@ report $? 'the daemon is gone' "$output"
 
 # Engines that want proof: of the daemon, and of clients.
 if "$fabrics" secret >/dev/null 2>&1; then
-  (umask 077; for who in manager client stranger other; do "$fabrics" secret >"$dir/$who"; done)
+  (umask 077; for who in manager client stranger other engine; do "$fabrics" secret >"$dir/$who"; done)
   "$target" --listen tcp://127.0.0.1:0 --engine --manager "$nqn.manager" --subsystem "$nqn.5=virt:64M?block=4096" \
-    --host "$nqn.manager" --secret "$dir/manager" --host "$nqn.client" --secret "$dir/client" --host "$nqn.other" --secret "$dir/other" >"$dir/engine5" 2>&1 &
+    --host "$nqn.manager" --secret "$dir/manager" --host "$nqn.client" --secret "$dir/client" --controller-secret "$dir/engine" --host "$nqn.other" --secret "$dir/other" >"$dir/engine5" 2>&1 &
   engines[5]=$!
   wait_for "${engines[5]}" "$dir/engine5" '^weir-target: serving' || exit 1
   port=$(sed -n 's/.* nvmf:tcp:\/\/127.0.0.1:\([0-9]*\)\/.*/\1/p' "$dir/engine5" | head -n 1)
@@ -141,6 +141,11 @@ if "$fabrics" secret >/dev/null 2>&1; then
   mine=(--hostnqn "$nqn.client" --secret "$dir/client")
   { tool put known "$dir/in" "${mine[@]}" && tool get known "$dir/back" "${mine[@]}" && cmp -n 100000 "$dir/in" "$dir/back"; } >"$dir/output" 2>&1
   report $? 'a file that goes there and comes back' "$(cat "$dir/output")"
+  tool get known "$dir/back" "${mine[@]}" --controller-secret "$dir/engine" >"$dir/output" 2>&1 && cmp -n 100000 "$dir/in" "$dir/back"
+  report $? 'and from an engine that authenticates, too' "$(cat "$dir/output")"
+  reached tool get known "$dir/back" "${mine[@]}" --controller-secret "$dir/stranger"
+  [ $? = 1 ] && grep -q 'does not prove' <<<"$output"
+  report $? 'not from one that does not' "$output"
   # A host with a key and a volume of its own, and the volume of another.
   { tool create others 8M --replicas 1 && tool share others --host "$nqn.other"; } >"$dir/output" 2>&1
   other="hostnqn=$nqn.other&dhchap_secret=$dir/other"

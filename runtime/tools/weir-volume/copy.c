@@ -118,6 +118,8 @@ static char *make_uri(const struct copied *volume)
 		add_text(uri, "&tls_psk=", volume->engine_key);
 	if (volume->secret)
 		add_text(uri, "&dhchap_secret=", volume->secret);
+	if (volume->controller_secret)
+		add_text(uri, "&dhchap_ctrl_secret=", volume->controller_secret);
 	if (volume->hostnqn)
 		add_text(uri, "&hostnqn=", volume->hostnqn);
 	return fclose(uri) == 0 ? text : NULL;

@@ -50,6 +50,7 @@ struct request {
 	const char *key;
 	const char *engine_key;
 	const char *secret;
+	const char *controller_secret;
 	const char *add;
 	uint64_t unit;
 	uint32_t rights;
@@ -95,6 +96,8 @@ static const struct tool_option options[] = {
 	  "put, get: this host's key, where engines take hosts by TLS\n(weir-target --host)", NULL, NULL },
 	{ "secret", "FILE", TOOL_TEXT, &request.secret, 0, 0, "likewise, where they ask for a secret", NULL,
 	  NULL },
+	{ "controller-secret", "FILE", TOOL_TEXT, &request.controller_secret, 0, 0,
+	  "put, get: what engines have to prove that they know", NULL, NULL },
 	{ "hostnqn", "NQN", TOOL_TEXT, &request.hostnqn, 0, 0,
 	  "who this host is (this user's host NQN; weir-fabrics show)", NULL, NULL },
 	{ "json", NULL, TOOL_FLAG, &request.json, 0, 0, "print the daemon's answer as it is", NULL, NULL },
@@ -296,8 +299,10 @@ static int status(char **operands)
 
 static int copy(char **operands, bool put)
 {
-	const struct copied copied = { request.daemon, request.key,     request.engine_key,
-				       request.secret, request.hostnqn, operands[0] };
+	const struct copied copied = {
+		request.daemon,  request.key, request.engine_key, request.secret, request.controller_secret,
+		request.hostnqn, operands[0]
+	};
 
 	return copy_file(&copied, operands[1], put) == 0 ? 0 : bad();
 }

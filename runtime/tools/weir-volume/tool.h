@@ -15,6 +15,7 @@ void print_status(json_t *result);
  * struct copied - a volume
  * @key: file with this host's key for the daemon, or NULL
  * @engine_key, @secret: likewise, for engines
+ * @controller_secret: file with what engines have to prove that they know, or NULL
  * @hostnqn: who it is; NULL: this user's
  */
 struct copied {
@@ -22,6 +23,7 @@ struct copied {
 	const char *key;
 	const char *engine_key;
 	const char *secret;
+	const char *controller_secret;
 	const char *hostnqn;
 	const char *name;
 };
