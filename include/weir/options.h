@@ -16,16 +16,29 @@
  *
  * weir_cache_create(context, WEIR_OPTIONS(cache, .bytes = 64 << 20), &cache). In C++ at most 16 members at
  * once.
+ *
+ * In C the structure lives as long as the block around it. In C++ it ends with the call that it is made for,
+ * and a pointer to it dangles behind that: keep it as "auto options = WEIR_OPTIONS(...)", which is the
+ * structure itself and is given to calls as it is. clang++ warns of such a pointer (-Wdangling), g++ does
+ * not.
  */
 #define WEIR_OPTIONS(kind, ...)                                                                              \
 	(&(struct weir_##kind##_options){ .size = sizeof(struct weir_##kind##_options), __VA_ARGS__ })
 
 #else
 
-/** struct weir_options_in_place - options that live until the end of the call they are made for */
+/* A pointer to what has ended is seen by clang, where it is told. */
+#ifdef __clang__
+#define WEIR_OPTIONS_BOUND_ [[clang::lifetimebound]]
+#else
+#define WEIR_OPTIONS_BOUND_
+#endif
+
+/** struct weir_options_in_place - options that live until the end of the call they are made for, or as long
+ * as the variable that they are kept in */
 template <typename options> struct weir_options_in_place {
 	options value;
-	operator const options *() const
+	operator const options *() const WEIR_OPTIONS_BOUND_
 	{
 		return &value;
 	}
