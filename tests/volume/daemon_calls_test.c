@@ -339,6 +339,62 @@ static void test_volumes_are_listed_by_pages(void **state)
 	do_call("volume_list", json_pack("{s:s}", "from", "v"), -32602);
 }
 
+/* Hosts that the daemon alone knows, with clients @first, @first + 2 and so on to @last. */
+static void insert_hosts(struct volumed_volume *volume, unsigned first, unsigned last)
+{
+	struct nvme_volume_permission permission = { .rights = NVME_VOLUME_READ };
+
+	for (unsigned client = first; client <= last; client += 2) {
+		permission.client = (u16)client;
+		snprintf(permission.hostnqn, sizeof(permission.hostnqn), "nqn.%0200u", client);
+		assert_int_equal(volumed_permission_note(volume, &permission), 0);
+	}
+}
+
+/* The volume in a page of its hosts, which has room in a message. */
+static json_t *page_of(const char *method, json_t *params)
+{
+	int code;
+	json_t *page = ask(method, params, &code);
+
+	assert_int_equal(code, 0);
+	assert_true(json_dumpb(page, NULL, 0, JSON_COMPACT) < WEIR_RPC_LINE_BYTES - 4096);
+	return page;
+}
+
+/* A volume of many hosts: each page has room in a message, and all together have each host once. */
+static void test_hosts_are_listed_by_pages(void **state)
+{
+	enum { HOSTS = 6000 };
+	json_int_t from = 0, seen = 0;
+	unsigned pages = 0;
+
+	(void)state;
+	begin_written(3);
+	insert_hosts(&d->volumes[0], 4, HOSTS);
+	insert_hosts(&d->volumes[0], 3, HOSTS);
+	for (json_int_t next = 1; next; from = next, pages++) {
+		json_t *page = page_of("volume_info", json_pack("{s:s, s:I}", "name", "v", "from", from)),
+		       *volume = json_object_get(page, "volume"), *host;
+		size_t i;
+
+		json_array_foreach(json_object_get(volume, "hosts"), i, host)
+		{
+			seen++;
+			assert_int_equal(json_integer_value(json_object_get(host, "client")), seen);
+		}
+		next = json_integer_value(json_object_get(volume, "next"));
+		assert_true(!next || next == seen + 1);
+		json_decref(page);
+	}
+	assert_int_equal(seen, HOSTS);
+	assert_true(pages > 2);
+	json_decref(page_of("volume_chmod", json_pack("{s:s, s:s, s:s, s:i}", "name", "v", "hostnqn", OTHER,
+						      "rights", "r", "from", 0)));
+	json_decref(page_of("volume_list", json_pack("{s:i}", "from", 1)));
+	do_call("volume_info", json_pack("{s:s, s:s}", "name", "v", "from", "1"), -32602);
+}
+
 /* The sentence has no room for all of the name; it ends with a whole letter. */
 static void test_a_long_name_gets_an_answer(void **state)
 {
@@ -551,6 +607,7 @@ int main(void)
 		CASE(test_a_number_with_a_lease_is_nobody_elses),
 		CASE(test_calls_without_an_answer),
 		CASE(test_volumes_are_listed_by_pages),
+		CASE(test_hosts_are_listed_by_pages),
 		CASE(test_a_long_name_gets_an_answer),
 		CASE(test_an_engine_that_answers_again_is_used),
 		CASE(test_a_refused_client_has_no_lease),

@@ -161,6 +161,50 @@ static int call(const char *method, json_t *params, void (*print)(json_t *))
 	return error ? bad() : show(result, print);
 }
 
+/* The hosts of @volume behind those that came with it, page by page; an older daemon gives all at once. */
+static int take_hosts(struct weir_rpc *rpc, const char *name, json_t *volume)
+{
+	json_int_t from = 0, next;
+	int error = 0;
+
+	while (!error && (next = json_integer_value(json_object_get(volume, "next"))) > from) {
+		json_t *page = NULL, *more;
+
+		from = next;
+		error = weir_rpc_call(rpc, "volume_info", json_pack("{s:s, s:I}", "name", name, "from", from),
+				      CALL_MS, &page);
+		more = json_object_get(page, "volume");
+		json_array_extend(json_object_get(volume, "hosts"), json_object_get(more, "hosts"));
+		json_object_set(volume, "next", json_object_get(more, "next"));
+		json_decref(page);
+	}
+	json_object_del(volume, "next");
+	return error;
+}
+
+/* A call that is answered with volume @name, and all its hosts. */
+static int call_volume(const char *method, const char *name, json_t *params)
+{
+	struct weir_rpc *rpc;
+	json_t *result = NULL;
+	int error = connect_daemon(&rpc);
+
+	if (error) {
+		json_decref(params);
+		return bad();
+	}
+	json_object_set_new(params, "name", json_string(name));
+	json_object_set_new(params, "from", json_integer(0));
+	error = weir_rpc_call(rpc, method, params, CALL_MS, &result);
+	if (!error)
+		error = take_hosts(rpc, name, json_object_get(result, "volume"));
+	weir_rpc_close(rpc);
+	if (!error)
+		return show(result, print_volume);
+	json_decref(result);
+	return bad();
+}
+
 static int bad_size(const char *size)
 {
 	return tool_usage("\"%s\" is no size: a size is written 4096, 64K, 10G or 1T", size);
@@ -189,8 +233,7 @@ static int resize(char **operands)
 
 	if (weir_parse_bytes(operands[1], &bytes) != 0)
 		return bad_size(operands[1]);
-	return call("volume_resize", json_pack("{s:s, s:I}", "name", operands[0], "bytes", (json_int_t)bytes),
-		    print_volume);
+	return call_volume("volume_resize", operands[0], json_pack("{s:I}", "bytes", (json_int_t)bytes));
 }
 
 static int share(char **operands)
@@ -199,10 +242,9 @@ static int share(char **operands)
 
 	if (!host)
 		return bad();
-	return call("volume_chmod",
-		    json_pack("{s:s, s:s, s:s}", "name", operands[0], "hostnqn", host, "rights",
-			      request.rights == RIGHTS_NONE ? "" : rights_names[request.rights]),
-		    print_volume);
+	return call_volume("volume_chmod", operands[0],
+			   json_pack("{s:s, s:s}", "hostnqn", host, "rights",
+				     request.rights == RIGHTS_NONE ? "" : rights_names[request.rights]));
 }
 
 static int engines(char **operands)
@@ -240,7 +282,7 @@ static json_t *named(const char *name)
 
 static int info(char **operands)
 {
-	return call("volume_info", named(operands[0]), print_volume);
+	return call_volume("volume_info", operands[0], json_object());
 }
 
 static int lease(char **operands)

@@ -65,7 +65,7 @@ struct volumed_engine {
 
 /**
  * struct volumed_volume - a volume
- * @permissions: @count of them
+ * @permissions: @count of them, by client
  * @lease_end_ms: of a lease that somebody has
  * @unclean: blocks with versions of at least @from may differ between replicas
  */

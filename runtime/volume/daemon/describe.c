@@ -2,6 +2,10 @@
 /* describe.c: volumes, the map, engines and the daemon's state as JSON. */
 #include "methods.h"
 
+#include "../rpc.h"
+
+enum { HOSTS_BYTES = WEIR_RPC_LINE_BYTES / 4 }; /* of a page of them */
+
 static const char *state_text(const struct volumed_engine *engine)
 {
 	return volumed_engine_in(engine) ? "in" : "out";
@@ -52,20 +56,36 @@ json_t *volumed_describe_lease(const struct volumed *d, const struct volumed_vol
 			 (json_int_t)(end > now ? end - now : 0));
 }
 
-json_t *volumed_describe_volume_all(const struct volumed *d, const struct volumed_volume *volume)
+/* Hosts with rights, from client @from on, as many as @most bytes have room for; the client where the next
+ * page begins, 0: there is none. */
+static json_int_t describe_hosts(const struct volumed_volume *volume, json_int_t from, size_t most,
+				 json_t *hosts)
 {
-	json_t *object = volumed_describe_volume(volume), *hosts = json_array();
+	size_t bytes = 0;
 
 	for (size_t i = 0; i < volume->count; i++) {
 		const struct nvme_volume_permission *permission = &volume->permissions[i];
 		u32 rights = permission->rights;
+		json_t *host;
 
-		if (rights)
-			json_array_append_new(hosts,
-					      json_pack("{s:i, s:s, s:s}", "client", permission->client,
-							"rights", rights & NVME_VOLUME_WRITE ? "rw" : "r",
-							"hostnqn", permission->hostnqn));
+		if (!rights || permission->client < from)
+			continue;
+		if (bytes >= most)
+			return permission->client;
+		host = json_pack("{s:i, s:s, s:s}", "client", permission->client, "rights",
+				 rights & NVME_VOLUME_WRITE ? "rw" : "r", "hostnqn", permission->hostnqn);
+		bytes += json_dumpb(host, NULL, 0, JSON_COMPACT);
+		json_array_append_new(hosts, host);
 	}
+	return 0;
+}
+
+json_t *volumed_describe_volume_all(const struct volumed *d, const struct volumed_volume *volume,
+				    const json_int_t *from)
+{
+	json_t *object = volumed_describe_volume(volume), *hosts = json_array();
+	json_int_t next = describe_hosts(volume, from ? *from : 0, from ? HOSTS_BYTES : SIZE_MAX, hosts);
+
 	json_object_set_new(object, "bytes",
 			    json_integer((json_int_t)volume->info.blocks * NVME_VOLUME_BLOCK_BYTES));
 	json_object_set_new(object, "unit_bytes",
@@ -74,6 +94,8 @@ json_t *volumed_describe_volume_all(const struct volumed *d, const struct volume
 	json_object_set_new(object, "lease", volumed_describe_lease(d, volume));
 	json_object_set_new(object, "unequal", json_boolean(volume->unclean));
 	json_object_set_new(object, "hosts", hosts);
+	if (from)
+		json_object_set_new(object, "next", json_integer(next));
 	return object;
 }
 

@@ -14,7 +14,7 @@ enum {
 	DEFAULT_REPLICAS = 2,
 	DEFAULT_UNIT_BYTES = 65536,
 	DEFAULT_WEIGHT = 100,
-	PAGE_BYTES = WEIR_RPC_LINE_BYTES / 2, /* of a list, as long as no volume has more */
+	PAGE_BYTES = WEIR_RPC_LINE_BYTES / 2, /* of a list, and one volume more */
 };
 
 /* Parameters: json_unpack_ex() with a sentence. */
@@ -197,7 +197,7 @@ static int volume_create(struct volumed *d, json_t *params, json_t **result)
 		error = volumed_volume_create(d, name, (u64)bytes, (u32)replicas, (u64)unit, (u32)weight,
 					      &volume);
 	if (!error)
-		*result = json_pack("{s:o}", "volume", volumed_describe_volume_all(d, volume));
+		*result = json_pack("{s:o}", "volume", volumed_describe_volume_all(d, volume, NULL));
 	return error;
 }
 
@@ -213,20 +213,22 @@ static int volume_delete(struct volumed *d, json_t *params, json_t **result)
 static int volume_info(struct volumed *d, json_t *params, json_t **result)
 {
 	const char *name;
-	int error = TAKE(params, "{s:s}", "name", &name);
+	json_int_t from = -1; /* all hosts in one answer */
+	int error = TAKE(params, "{s:s, s?I}", "name", &name, "from", &from);
 	struct volumed_volume *volume = error ? NULL : volumed_volume_of(d, name);
 
 	if (!volume)
 		return error ? error : -ENOENT;
-	*result = json_pack("{s:o}", "volume", volumed_describe_volume_all(d, volume));
+	*result =
+		json_pack("{s:o}", "volume", volumed_describe_volume_all(d, volume, from < 0 ? NULL : &from));
 	return 0;
 }
 
 static int volume_resize(struct volumed *d, json_t *params, json_t **result)
 {
 	const char *name;
-	json_int_t bytes;
-	int error = TAKE(params, "{s:s, s:I}", "name", &name, "bytes", &bytes);
+	json_int_t bytes, from;
+	int error = TAKE(params, "{s:s, s:I, s?I}", "name", &name, "bytes", &bytes, "from", &from);
 
 	if (!error)
 		error = volumed_volume_resize(d, name, bytes < 0 ? 0 : (u64)bytes);
@@ -237,6 +239,7 @@ static int volume_resize(struct volumed *d, json_t *params, json_t **result)
  * there is none. */
 static json_int_t fill_page(struct volumed *d, json_int_t from, json_t *list)
 {
+	const json_int_t first = 0;
 	size_t bytes = 0;
 
 	for (size_t i = 0; i < d->volume_count; i++) {
@@ -246,7 +249,7 @@ static json_int_t fill_page(struct volumed *d, json_int_t from, json_t *list)
 			continue;
 		if (bytes >= PAGE_BYTES)
 			return d->volumes[i].info.vid;
-		volume = volumed_describe_volume_all(d, &d->volumes[i]);
+		volume = volumed_describe_volume_all(d, &d->volumes[i], &first);
 		bytes += json_dumpb(volume, NULL, 0, JSON_COMPACT);
 		json_array_append_new(list, volume);
 	}
@@ -263,7 +266,7 @@ static int volume_list(struct volumed *d, json_t *params, json_t **result)
 	if (!error && paged)
 		next = fill_page(d, from, list);
 	for (size_t i = 0; !paged && i < d->volume_count; i++)
-		json_array_append_new(list, volumed_describe_volume_all(d, &d->volumes[i]));
+		json_array_append_new(list, volumed_describe_volume_all(d, &d->volumes[i], NULL));
 	*result = json_pack("{s:o, s:I}", "volumes", list, "next", next);
 	return error;
 }
@@ -271,8 +274,10 @@ static int volume_list(struct volumed *d, json_t *params, json_t **result)
 static int volume_chmod(struct volumed *d, json_t *params, json_t **result)
 {
 	const char *name, *host, *rights;
+	json_int_t from;
 	u32 bits = 0;
-	int error = TAKE(params, "{s:s, s:s, s:s}", "name", &name, "hostnqn", &host, "rights", &rights);
+	int error = TAKE(params, "{s:s, s:s, s:s, s?I}", "name", &name, "hostnqn", &host, "rights", &rights,
+			 "from", &from);
 
 	if (error)
 		return error;

@@ -44,8 +44,11 @@ json_t *volumed_answer_between(struct volumed *d, const struct volumed_caller *c
 json_t *volumed_describe_map(const struct volumed *d);
 json_t *volumed_describe_volume(const struct volumed_volume *volume);
 json_t *volumed_describe_lease(const struct volumed *d, const struct volumed_volume *volume);
-/** volumed_describe_volume_all() - with its lease and permissions */
-json_t *volumed_describe_volume_all(const struct volumed *d, const struct volumed_volume *volume);
+/** volumed_describe_volume_all() - with its lease and permissions
+ * @from: NULL: all of them; else a page of them, which begins with this client, and in "next" whose the next
+ * page begins with; 0: there is none */
+json_t *volumed_describe_volume_all(const struct volumed *d, const struct volumed_volume *volume,
+				    const json_int_t *from);
 json_t *volumed_describe_engines(const struct volumed *d);
 json_t *volumed_describe_status(const struct volumed *d);
 

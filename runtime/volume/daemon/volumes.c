@@ -62,18 +62,21 @@ void volumed_volume_erase(struct volumed *d, struct volumed_volume *volume)
 int volumed_permission_note(struct volumed_volume *volume, const struct nvme_volume_permission *permission)
 {
 	struct nvme_volume_permission *list;
+	size_t at = 0;
 
-	for (size_t i = 0; i < volume->count; i++) {
-		if (volume->permissions[i].client != permission->client)
-			continue;
-		volume->permissions[i] = *permission;
+	while (at < volume->count && volume->permissions[at].client < permission->client)
+		at++;
+	if (at < volume->count && volume->permissions[at].client == permission->client) {
+		volume->permissions[at] = *permission;
 		return 0;
 	}
 	list = realloc(volume->permissions, (volume->count + 1) * sizeof(*list));
 	if (!list)
 		return weir_fail(ENOMEM, "no memory for permissions of volume '%s'", volume->info.name);
-	list[volume->count++] = *permission;
+	memmove(&list[at + 1], &list[at], (volume->count - at) * sizeof(*list));
+	list[at] = *permission;
 	volume->permissions = list;
+	volume->count++;
 	return 0;
 }
 
