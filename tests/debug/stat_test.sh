@@ -159,6 +159,13 @@ address=$(awk '/^queues/{print $2}' "$saved")
 sed "s/^shared .*/shared 0/; s/^late \([^ ]*\) \([^ ]*\) [^ ]* /late \1 \2 $address /" "$saved" >"$file" # in the place of a copy, which is as good
 seen "words on a device that the watchdog copied" "$pid" 's["words"] == "copied by the watchdog" and q[0]["tail"] == 14 and q[0]["in_use"] is None and q[0]["moved"] is None
   and q[0]["steady"] is None and q[1]["oldest"] is None and oldest(q[0])["slot"] == 5 and oldest(q[0])["cid"] == 13 and oldest(q[0])["lba"] == 13 and oldest(q[0])["age_ms"] > 0'
+# Those of another process of that number, before and between two of its own.
+cp "$saved" "$file"
+for number in 0 2; do sed "s/^start .*/start 5/; s/^number .*/number $number/" "$saved" >"$folder/$pid-$number"; done
+sed 's/^number .*/number 3/' "$saved" >"$folder/$pid-3"
+[ "$(timeout 600 "$stat" dump | grep -c "\"pid\": $pid,")" = 1 ]; report $? "a process is dumped once"
+[ "$(timeout 600 "$stat" list | grep -cE "^ *$pid ")" = 1 ]; report $? "and listed once"
+rm -f "$folder/$pid-0" "$folder/$pid-2" "$folder/$pid-3"
 sed 's/^start .*/start 5/' "$saved" >"$file"; text "another process of that number" 6 'is not the one that left' dump "$pid"
 unlisted "is not listed" "$pid"
 [ ! -e "$file" ]; report $? "and its file removed" "$(ls -la "$folder")"

@@ -118,12 +118,15 @@ static void search_all(struct search *search)
 	}
 }
 
+/* What another process of the same number left comes behind a process's own. */
 static int compare(const void *a, const void *b)
 {
 	const struct found *left = a, *right = b;
 
 	if (left->note.pid != right->note.pid)
 		return left->note.pid < right->note.pid ? -1 : 1;
+	if (left->stale != right->stale)
+		return left->stale ? 1 : -1;
 	return left->note.number < right->note.number ? -1 : left->note.number > right->note.number;
 }
 

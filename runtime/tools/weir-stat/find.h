@@ -19,7 +19,8 @@ struct found {
 };
 
 /**
- * find_notes() - the files of contexts, in the order of processes and of their contexts
+ * find_notes() - the files of contexts, in the order of processes and of their contexts, those that are stale
+ * behind the others of a process number
  * @pid: of this process alone; 0: of all that may be looked at: the user's, or everybody's for root
  * @count: how many
  *

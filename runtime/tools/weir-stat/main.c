@@ -356,7 +356,7 @@ static void print_nothing(FILE *out)
 /* Of the list, which is in the order of processes, those that live, each once. */
 static bool is_first(const struct found *list, size_t i)
 {
-	return !list[i].stale && (i == 0 || list[i - 1].stale || list[i - 1].note.pid != list[i].note.pid);
+	return !list[i].stale && (i == 0 || list[i - 1].note.pid != list[i].note.pid);
 }
 
 static int dump_all(void)
