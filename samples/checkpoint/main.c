@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../runtime/tools/options/tool_output.h"
 #include "shapes.h"
 #include "slots.h"
 #include "tensors.h"
@@ -399,7 +400,7 @@ static int write_output(struct command *command, char *error)
 							    room, sample_round_up(part, SLOT_RECORD_BYTES)));
 		good = code || fwrite(room, 1, part, file) == part;
 	}
-	if (file && fclose(file))
+	if (file && !tool_output_end(file, command->output, good && !code))
 		good = false;
 	free(room);
 	slot_free(&slot);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../../runtime/tools/options/tool_output.h"
 #include "device.h"
 
 static bool is_text(const char *path)
@@ -49,9 +50,9 @@ int sample_write_values(const char *path, const void *values, uint64_t count, en
 		whole = fwrite(values, bytes, count, file) == count;
 	for (uint64_t i = 0; whole && is_text(path) && i < count; i++)
 		whole = write_line(file, values, i, kind);
+	if (file)
+		whole = tool_output_end(file, path, whole);
 	code = whole ? 0 : errno;
-	if (file && fclose(file) && !code)
-		code = errno;
 	return code ? sample_fail(error, -code, "cannot write %s: %s; choose another --output", path,
 				  strerror(code))
 		    : 0;

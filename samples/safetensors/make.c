@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../runtime/tools/options/tool_output.h"
 #include "../common/device.h"
 
 enum { LEAST_WIDTH = 64, PIECE_WORDS = 8192, LENGTH_BYTES = 8 };
@@ -100,8 +101,8 @@ int make_model(const char *path, uint64_t bytes, uint64_t seed, char *error)
 		length[i] = (unsigned char)((uint64_t)strlen(header) >> 8 * i);
 	good = good && fwrite(length, 1, sizeof(length), file) == sizeof(length) &&
 	       fputs(header, file) >= 0 && write_data(file, data, seed);
-	if (file && fclose(file) != 0)
-		good = false;
+	if (file)
+		good = tool_output_end(file, path, good);
 	free(header);
 	return good ? 0
 		    : sample_fail(error, errno ? -errno : -EIO, "cannot write %s: %s", path, strerror(errno));

@@ -372,6 +372,11 @@ fi
 ln -sf /dev/full "$dir/full.txt" # of so few values none is written before the end
 refuse "a full disk, for a few bytes" 1 'cannot write /dev/full: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output /dev/full
 refuse "a full disk, for a few lines" 1 'cannot write .*full.txt: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output "$dir/full.txt"
+no_part() {
+  (trap '' XFSZ; ulimit -f 0; exec "$(program pagerank)" "$dir/gaps.sg" --tolerance 0 --output "$dir/part.txt")
+  [ $? = 1 ] && [ ! -e "$dir/part.txt" ] && [ -L "$dir/full.txt" ]
+}
+same "a full disk leaves no part of a file, and a link as it is" no_part
 "$(program pagerank)" "$dir/gaps.sg" --lose-dangling --tolerance 0 --output "$dir/lost.txt" >/dev/null 2>&1
 same "what is lost is missing from the sum" python3 -c '
 import sys

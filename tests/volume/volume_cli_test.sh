@@ -95,6 +95,8 @@ report $? 'and the volume is as it was'
 if [ -n "$losing" ]; then
   says 'what is lost at the close of the file' 1 'cannot be written: Disk quota exceeded' \
     env LD_PRELOAD="$losing" "${v[@]}" get a "$work/out"
+  [ ! -e "$work/out" ]
+  report $? 'and leaves no part of it'
 fi
 "${v[@]}" put a "$work/in"
 says 'nobody has its lease any more' 0 'nobody writes' "${v[@]}" lease a

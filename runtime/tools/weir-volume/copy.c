@@ -11,6 +11,7 @@
 
 #include "backend/error.h"
 #include "tool.h"
+#include "tool_output.h"
 
 enum { PART_BYTES = 1 << 20, QUEUES = 1, DEPTH = 16 };
 
@@ -142,7 +143,9 @@ int copy_file(const struct copied *volume, const char *path, bool put)
 		weir_context_close(context);
 	}
 	free(uri);
-	if (file && fclose(file) != 0 && !error)
+	if (put)
+		(void)fclose(file);
+	else if (file && !tool_output_end(file, path, !error) && !error)
 		error = weir_fail(EIO, "%s cannot be written: %s", path, strerror(errno));
 	return error;
 }
