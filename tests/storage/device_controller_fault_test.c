@@ -454,6 +454,109 @@ static void test_rude_but_right(void **state)
 	for_widths(run_rude);
 }
 
+/* Of the rows of one kind that match a command the last one says how, whatever their numbers are. */
+static void run_last_row(uint32_t width)
+{
+	struct rig_options options = one_wave(width);
+	uint32_t served[MOST_ITERATIONS];
+	struct rig rig;
+
+	options.faults[0] = ROW(.kind = WEIR_VIRTUAL_FAULT_DROP, .after = 100);
+	options.faults[1] = ROW(.kind = WEIR_VIRTUAL_FAULT_STATUS, .code = NVME_STATUS_UNRECOVERED_READ);
+	options.faults[2] =
+		ROW(.kind = WEIR_VIRTUAL_FAULT_STATUS, .every = 2, .code = NVME_STATUS_INTERNAL_ERROR);
+	rig_open(&rig, &options);
+	announce(&rig, 0, 4, 1);
+	take_iterations(&rig, MOST_ITERATIONS, served);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(completion(&rig, i).dw3 >> 17,
+				 i % 2 ? NVME_STATUS_INTERNAL_ERROR : NVME_STATUS_UNRECOVERED_READ);
+	weir_context_close(rig.context);
+}
+
+static void test_the_last_row_of_a_kind(void **state)
+{
+	(void)state;
+	for_widths(run_last_row);
+}
+
+/* What ends with a row's status moves nothing, neither way; what is never completed was carried out. */
+static void run_moved(uint32_t width)
+{
+	struct rig_options options = one_wave(width);
+	uint32_t served[MOST_ITERATIONS];
+	uint64_t mark = 77, buffer, medium;
+	struct rig rig;
+
+	options.faults[0] = ROW(.kind = WEIR_VIRTUAL_FAULT_STATUS, .lba = 1, .blocks = 2, .code = 0x281);
+	options.faults[1] = ROW(.kind = WEIR_VIRTUAL_FAULT_DROP, .lba = 3, .blocks = 1);
+	rig_open(&rig, &options);
+	rig_fill_medium(&rig);
+	buffer = rig.args.buffers;
+	medium = rig.args.controller.medium;
+	rig_put(&rig, buffer, &mark, sizeof(mark));
+	put_command(&rig, 0, NVME_OPCODE_WRITE, 1, 1, buffer, 0);
+	put_command(&rig, 1, NVME_OPCODE_READ, 2, 1, buffer, 0);
+	put_command(&rig, 2, NVME_OPCODE_WRITE, 3, 1, buffer, 0);
+	put_command(&rig, 3, NVME_OPCODE_WRITE, 4, 1, buffer, 0);
+	ring(&rig, rig.queues[0].sq_doorbell, 4);
+	take_iterations(&rig, MOST_ITERATIONS, served);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(completion(&rig, i).dw3 & 0xffff, i < 2 ? i : 3);
+		assert_int_equal(completion(&rig, i).dw3 >> 17, i < 2 ? 0x281 : 0);
+	}
+	for (uint32_t lba = 1; lba < 5; lba++) {
+		uint64_t word;
+
+		must(weir_copy_from_device(rig.context, &word, medium + lba * 512, sizeof(word)));
+		assert_int_equal(word, lba < 3 ? device_controller_word(lba, 0) : mark);
+	}
+	must(weir_copy_from_device(rig.context, &mark, buffer, sizeof(mark)));
+	assert_int_equal(mark, 77);
+	weir_context_close(rig.context);
+}
+
+static void test_what_is_carried_out(void **state)
+{
+	(void)state;
+	for_widths(run_moved);
+}
+
+/* What did not happen for want of room does not count: the row has it for a later command. */
+static void run_spared(uint32_t width)
+{
+	static const struct {
+		uint32_t kind, entries[2];
+	} kinds[] = { { WEIR_VIRTUAL_FAULT_DUPLICATE, { 7, 7 } }, { WEIR_VIRTUAL_FAULT_STRAY, { 77, 7 } } };
+
+	for (size_t k = 0; k < 2; k++) {
+		struct rig_options options = one_wave(width);
+		uint32_t served[MOST_ITERATIONS];
+		struct rig rig;
+
+		options.depth_log2 = 3;
+		options.faults[0] = ROW(.kind = kinds[k].kind, .after = 6, .count = 1, .cid = 77);
+		rig_open(&rig, &options);
+		announce(&rig, 0, 7, 1);
+		take_iterations(&rig, MOST_ITERATIONS, served);
+		for (uint32_t i = 0; i < 7; i++)
+			assert_int_equal(completion(&rig, i).dw3 & 0xffff, i);
+		ring(&rig, rig.queues[0].cq_doorbell, 7);
+		announce(&rig, 7, 2, 1);
+		take_iterations(&rig, MOST_ITERATIONS, served);
+		for (uint32_t i = 0; i < 2; i++)
+			assert_int_equal(completion(&rig, 7 + i).dw3 & 0xffff, kinds[k].entries[i]);
+		assert_int_equal(completion(&rig, 9).dw3 & 0xffff, 8); /* once */
+		weir_context_close(rig.context);
+	}
+}
+
+static void test_spared_ones_do_not_count(void **state)
+{
+	(void)state;
+	for_widths(run_spared);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -470,6 +573,9 @@ int main(void)
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_a_stall),
 		cmocka_unit_test(test_rude_but_right),
+		cmocka_unit_test(test_the_last_row_of_a_kind),
+		cmocka_unit_test(test_what_is_carried_out),
+		cmocka_unit_test(test_spared_ones_do_not_count),
 	};
 
 	if (!test_begins())

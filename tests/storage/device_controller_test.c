@@ -493,6 +493,40 @@ static void test_the_first_turn_is_now(void **state)
 	}
 }
 
+/* Without data (data=off) commands end as well as others, and what cannot be is refused; nothing is moved. */
+static void test_commands_without_data(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 2 * test_width_count(); i++) {
+		struct rig_options options = one_wave(test_width(i / 2));
+		uint32_t served[MOST_ITERATIONS];
+		uint64_t mark = 77, found[2];
+		struct rig rig;
+
+		options.timed = i & 1;
+		rig_open(&rig, &options);
+		rig_fill_medium(&rig);
+		rig.args.controller.no_data = 1;
+		rig_put(&rig, rig.args.buffers, &mark, sizeof(mark));
+		put_command(&rig, 0, NVME_OPCODE_READ, 1, 1, rig.args.buffers, 0);
+		put_command(&rig, 1, NVME_OPCODE_WRITE, 2, 1, rig.args.buffers, 0);
+		put_command(&rig, 2, NVME_OPCODE_READ, 256, 1, rig.args.buffers, 0);
+		ring(&rig, rig.queues[0].sq_doorbell, 3);
+		take_iterations(&rig, 8, served);
+		for (uint32_t t = 0; t < 3; t++) {
+			assert_int_equal(completion(&rig, t).dw3 & 0xffff, t);
+			assert_int_equal(completion(&rig, t).dw3 >> 17,
+					 t < 2 ? 0 : NVME_STATUS_LBA_OUT_OF_RANGE | NVME_STATUS_DNR);
+		}
+		must(weir_copy_from_device(rig.context, &found[0], rig.args.buffers, sizeof(found[0])));
+		must(weir_copy_from_device(rig.context, &found[1], rig.args.controller.medium + 1024,
+					   sizeof(found[1])));
+		assert_int_equal(found[0], mark);
+		assert_int_equal(found[1], device_controller_word(2, 0));
+		weir_context_close(rig.context);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -502,6 +536,7 @@ int main(void)
 		cmocka_unit_test(test_no_completion_without_room),
 		cmocka_unit_test(test_scattered_pages),
 		cmocka_unit_test(test_commands_that_cannot_be),
+		cmocka_unit_test(test_commands_without_data),
 		cmocka_unit_test(test_waves_copy),
 		cmocka_unit_test(test_waves_copy_rows),
 		cmocka_unit_test(test_what_cannot_be_is_refused),
