@@ -2,7 +2,7 @@
 /*
  * steps_test.c: steps that one lane takes by itself at a queue pair: what it may take alone, which addresses
  * its command has, until when and for whom it waits, from when on and whether it submits again, which error a
- * context tells of, and its part of a copy.
+ * context tells of, what a batch gives back, and its part of a copy.
  * This thread is the lane, the queue pair lies in ordinary memory, and nobody serves it; nothing is timed.
  */
 #include <setjmp.h>
@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include <weir/transfer.h>
+#include <weir/volume.h>
 
 enum { DEPTH = 4, LIST = 8, RETRIES = 3, PAGE = NVME_PAGE_BYTES, BLOCK_LOG2 = 9 };
 
@@ -314,6 +315,166 @@ static void test_a_transfer_knows_its_storage(void **state)
 		}
 }
 
+/* Where an element begins: in which line, and at which byte of it, however far behind. */
+static void test_lines_of_elements(void **state)
+{
+	static const struct {
+		uint64_t index, line;
+		uint32_t at;
+	} elements[] = { { 0, 0, 24 },
+			 { 60, 0, 504 },
+			 { 61, 1, 0 },
+			 { 62, 1, 8 },
+			 { 124, 1, 504 },
+			 { 125, 2, 0 },
+			 { ((u64)1 << 40) + 61, ((u64)1 << 34) + 1, 0 } };
+	static struct weir_lines lines = { .line_log2 = BLOCK_LOG2 };
+	struct weir_array array = { .lines = WEIR_ADDR(&lines), .first_byte = 24, .element_bytes = 8 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(elements) / sizeof(*elements); i++) {
+		assert_true(weir_array_line(&array, elements[i].index) == elements[i].line);
+		assert_int_equal(weir_array_at(&array, elements[i].index), elements[i].at);
+	}
+}
+
+/* Events of an array may be of any of its storages: each is looked at, given once, and waited for in time. */
+static void test_events_of_an_array(void **state)
+{
+	static struct pair pair __attribute__((aligned(128)));
+	static struct weir_lines lines = { .line_log2 = BLOCK_LOG2 };
+	struct weir_array array = { .lines = WEIR_ADDR(&lines),
+				    .extent = {
+					    .disks = WEIR_ADDR(pair.disks), .disk_count = 2, .lines = 100 } };
+	static const struct weir_any given[] = { { 1, WEIR_OK }, { 2, WEIR_E_RANGE }, { 3, WEIR_E_TIMEOUT } };
+	struct weir_event events[3];
+
+	(void)state;
+	open_pair(&pair, 1);
+	for (unsigned i = 0; i < 3; i++)
+		weir_event_reset(&events[i]);
+	weir_event_finish(&events[1], WEIR_PATH_TIER);
+	weir_event_refuse(&events[2], WEIR_E_RANGE);
+	assert_true(weir_async_test(&array, &events[0]) == 0);
+	assert_int_equal(weir_event_path(weir_async_test(&array, &events[1])), WEIR_PATH_TIER);
+	assert_int_equal(weir_event_status(weir_async_test(&array, &events[2])), WEIR_E_RANGE);
+	for (unsigned i = 0; i < 3; i++) {
+		struct weir_any any = weir_async_wait_any(&array, events, 3, 1000);
+
+		assert_int_equal(any.index, given[i].index);
+		assert_int_equal(any.status, given[i].status);
+	}
+	assert_int_equal(weir_async_wait_any(&array, events + 1, 2, WEIR_FOREVER).index, 2); /* all were */
+	assert_int_equal(weir_async_wait(&array, &events[1], WEIR_FOREVER), WEIR_OK);
+	assert_int_equal(weir_async_wait(&array, &events[0], 1000), WEIR_E_TIMEOUT);
+	assert_int_equal(weir_async_wait_all(&array, events + 1, 2, WEIR_FOREVER), WEIR_E_RANGE);
+	assert_int_equal(weir_async_wait_all(&array, events, 3, 1000), WEIR_E_TIMEOUT);
+}
+
+/* A batch of this lane's on the rig, and a read for it. */
+static struct weir_batches batches;
+static struct weir_batch batch;
+static const struct weir_io_request wanted = { .opcode = NVME_OPCODE_READ,
+					       .blocks = 1,
+					       .lba = 9,
+					       .buffer = 16 * PAGE,
+					       .argument = (u64)5 << 32,
+					       .callback = 3 };
+
+static void open_batch(void)
+{
+	open_rig();
+	memset(&batch, 0, sizeof(batch));
+	rig.disk.block_log2 = BLOCK_LOG2;
+	rig.disk.blocks = 1000;
+	rig.disk.max_blocks = 8;
+	batches = (struct weir_batches){ .disk = rig.disk, .batches = WEIR_ADDR(&batch), .waves = 1 };
+}
+
+/* A call that waits says whether its command is under way still, or was never in the ring. */
+static void test_a_batch_says_what_was_never_submitted(void **state)
+{
+	struct weir_event others[DEPTH - 1];
+	u64 filled;
+
+	(void)state;
+	open_batch();
+	for (unsigned i = 0; i < DEPTH - 1; i++)
+		assert_int_equal(weir_read_async(&rig.disk, i, 1, 16 * PAGE, &others[i]), WEIR_OK);
+	filled = weir_load_u64_relaxed_dev(&rig.queue.tail);
+	assert_int_equal(weir_batch_io(&batches, 1, wanted, 1000), WEIR_E_QUEUE_FULL);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), filled);
+	assert_int_equal(weir_batch_pending(&batches), 0);
+	open_batch();
+	assert_int_equal(weir_batch_io(&batches, 0, wanted, 1000), WEIR_OK);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 0);
+	assert_int_equal(weir_batch_io(&batches, 1, wanted, 1000), WEIR_E_TIMEOUT);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 1);
+	assert_int_equal(rig.doorbells[0], 1);
+	assert_int_equal(weir_batch_pending(&batches), 1);
+}
+
+/* What was submitted comes back once, with all that it was given; until then its slot takes nothing else. */
+static void test_a_batch_gives_back_what_it_was_given(void **state)
+{
+	struct weir_io_request other = wanted;
+	struct weir_io_ended ended;
+
+	(void)state;
+	open_batch();
+	other.lba = 10;
+	other.callback = 4;
+	assert_int_equal(weir_batch_submit(&batches, 1, wanted), 1);
+	assert_int_equal(rig.doorbells[0], 0); /* nobody has rung */
+	assert_int_equal(weir_batch_submit(&batches, 1, other), 0);
+	weir_batch_commit(&batches);
+	weir_batch_commit(&batches);
+	assert_int_equal(rig.doorbells[0], 1);
+	assert_int_equal(weir_batch_poll(&batches), 0);
+	assert_int_equal(weir_batch_dispatch(&batches, 0).ended, 0);
+	rig.cq[0].dw3 = (uint32_t)NVME_STATUS_UNRECOVERED_READ << 17 | 1u << 16;
+	assert_int_equal(weir_batch_poll(&batches), 1);
+	assert_int_equal(weir_batch_pending(&batches), 1);
+	ended = weir_batch_dispatch(&batches, 1);
+	assert_int_equal(ended.ended, 1);
+	assert_int_equal(ended.status, status_of(NVME_STATUS_UNRECOVERED_READ));
+	assert_int_equal(ended.callback, wanted.callback);
+	assert_int_equal(ended.blocks, wanted.blocks);
+	assert_true(ended.argument == wanted.argument && ended.buffer == wanted.buffer);
+	assert_int_equal(weir_batch_poll(&batches), 0);
+	assert_int_equal(weir_batch_submit(&batches, 1, other), 1);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 2);
+}
+
+/* What cannot be is taken and ends with its error, on a dead storage too, though it was not submitted. */
+static void test_a_batch_takes_what_cannot_be(void **state)
+{
+	static const weir_status statuses[] = { WEIR_E_RANGE, WEIR_E_TRANSFER, WEIR_E_DEVICE_DEAD };
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct weir_io_request request = wanted;
+		struct weir_io_ended ended;
+
+		open_batch();
+		request.lba = i == 0 ? rig.disk.blocks : request.lba;
+		request.blocks = i == 1 ? rig.disk.max_blocks + 1 : request.blocks;
+		if (i == 2)
+			weir_store_u32_relaxed_sys(&rig.queue.dead, WEIR_E_DEVICE_DEAD | WEIR_QUEUE_ENDED);
+		assert_int_equal(weir_batch_submit(&batches, 1, request), 1);
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 0);
+		ended = weir_batch_dispatch(&batches, weir_batch_wait(&batches, WEIR_FOREVER));
+		assert_int_equal(ended.ended, 1);
+		assert_int_equal(ended.status, statuses[i]);
+		assert_int_equal(weir_batch_pending(&batches), 0);
+	}
+	open_batch(); /* the storage dies with it, and nobody answers any more */
+	assert_int_equal(weir_batch_submit(&batches, 1, wanted), 1);
+	weir_store_u32_relaxed_sys(&rig.queue.dead, WEIR_E_DEVICE_DEAD | WEIR_QUEUE_UNSAFE);
+	assert_int_equal(weir_batch_dispatch(&batches, weir_batch_wait(&batches, WEIR_FOREVER)).status,
+			 WEIR_E_DEVICE_DEAD);
+}
+
 /* The first error of a context is the one that is told, whatever comes later. */
 static void test_the_first_error_stands(void **state)
 {
@@ -363,6 +524,11 @@ int main(void)
 		cmocka_unit_test(test_the_last_try_is_the_last),
 		cmocka_unit_test(test_one_of_several_is_dead),
 		cmocka_unit_test(test_a_transfer_knows_its_storage),
+		cmocka_unit_test(test_lines_of_elements),
+		cmocka_unit_test(test_events_of_an_array),
+		cmocka_unit_test(test_a_batch_says_what_was_never_submitted),
+		cmocka_unit_test(test_a_batch_gives_back_what_it_was_given),
+		cmocka_unit_test(test_a_batch_takes_what_cannot_be),
 		cmocka_unit_test(test_the_first_error_stands),
 		cmocka_unit_test(test_a_move_up_to_the_last_byte),
 	};
