@@ -388,6 +388,89 @@ static void test_hidden_engine(void **state)
 	rig_end(&fixture);
 }
 
+/* Commands for blocks whose replica @replica is on engine @engine. */
+static uint64_t placed_as(const struct fixture *fixture, uint32_t replica, unsigned engine)
+{
+	uint64_t count = 0;
+
+	for (uint64_t vba = 0; vba < BLOCKS; vba++)
+		count += weir_placement_engine((weir_addr)(uintptr_t)fixture->table,
+					       weir_placement_group(VID, vba, fixture->unit_log2),
+					       replica) == engine;
+	return count;
+}
+
+/* The same of any of two replicas: no write goes to the other one alone; reads do. */
+static void test_hidden_replica(void **state)
+{
+	(void)state;
+	for (uint32_t replica = 0; replica < 2; replica++) {
+		struct fixture fixture = fixture_of();
+		uint32_t hidden[WEIR_PLACEMENT_GROUPS], byte = (uint32_t)0xff << (8 * replica);
+		uint64_t there, sent = 0;
+
+		rig_begin(&fixture, 4, 2, 64);
+		there = placed_as(&fixture, replica, 2);
+		assert_in_range(there, 1, BLOCKS - 1);
+		for (uint32_t group = 0; group < WEIR_PLACEMENT_GROUPS; group++) {
+			uint32_t word = fixture.table[group];
+
+			hidden[group] = (word & byte) == 2u << (8 * replica)
+						? (word & ~byte) | (uint32_t)WEIR_PLACED_HIDDEN
+									   << (8 * replica)
+						: word;
+		}
+		rig_must(weir_lanes_map(fixture.lanes, EPOCH, hidden));
+		rig_run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+		assert_int_equal(rig_commands_forwarded(&fixture), there);
+		for (unsigned i = 0; i < ENGINES; i++)
+			sent += rig_commands_to(&fixture, i);
+		assert_int_equal(sent, 2 * (BLOCKS - there));
+		rig_launch(&fixture, NVME_OPCODE_READ, 1, 1); /* the host's writes went elsewhere here */
+		assert_int_equal(rig_commands_forwarded(&fixture), there);
+		rig_end(&fixture);
+	}
+}
+
+/* Fewer engines or replicas than one, or more than a table has room for, are refused; the storage is as
+ * before. */
+static void test_what_lanes_cannot_have(void **state)
+{
+	static const struct {
+		unsigned engines, replicas;
+	} wrong[] = {
+		{ 0, 1 }, { ENGINES, 0 }, { ENGINES, WEIR_PLACED_MOST + 1 }, { WEIR_PLACED_LEAST + 1, 1 }
+	};
+	static const char *const uris[ENGINES] = { "virt:16M?block=4096&engine=on",
+						   "virt:16M?block=4096&engine=on",
+						   "virt:16M?block=4096&engine=on" };
+	struct weir_lanes_options options = {
+		.uris = uris, .vid = VID, .client = CLIENT, .unit_log2 = UNIT_LOG2, .queues = 2, .depth = 64
+	};
+	struct weir_storage *volume;
+	struct weir_context *context;
+	unsigned char block[4096];
+	struct weir_disk disk;
+
+	(void)state;
+	rig_must(weir_context_open("cpu", NULL, &context));
+	rig_must(weir_storage_open(context, "virt:4M?block=4096", NULL, &volume));
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		struct weir_lanes *lanes = NULL;
+
+		options.engines = wrong[i].engines;
+		options.replicas = wrong[i].replicas;
+		assert_int_equal(weir_lanes_open(volume, &options, &lanes), -EINVAL);
+		assert_non_null(strstr(weir_last_error(), "lanes cannot have"));
+		assert_null(lanes);
+		rig_must(weir_storage_disk(volume, &disk));
+		assert_int_equal(disk.flags & WEIR_DISK_PLACED, 0);
+	}
+	rig_must(weir_storage_read(volume, 0, block, sizeof(block)));
+	rig_must(weir_storage_close(volume));
+	rig_must(weir_context_close(context));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +491,8 @@ int main(void)
 		cmocka_unit_test(test_failed_close),
 		cmocka_unit_test(test_no_lease),
 		cmocka_unit_test(test_hidden_engine),
+		cmocka_unit_test(test_hidden_replica),
+		cmocka_unit_test(test_what_lanes_cannot_have),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -106,4 +106,6 @@ WEIR_KERNEL(test_pool_refusals, struct test_pool_args)
 	result[STATUSES] += weir_pool_try_take(pool, 0) != 0;
 	result[STATUSES] += weir_pool_try_take(pool, ((u64)64 << 20) + 1) != 0;
 	result[STATUSES] += weir_pool_try_take(pool, ~(u64)0) != 0;
+	for (u32 log2 = 32; log2 < 64; log2++) /* few pages, for who looks at some of the bits alone */
+		result[STATUSES] += weir_pool_try_take(pool, ((u64)1 << log2) + PAGE) != 0;
 }
