@@ -64,6 +64,69 @@ static void test_descriptors_of_nothing(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A sample, and the file that has it among others, from any byte on, up to the end. */
+static void test_reads_of_dlfs(void **state)
+{
+	static const uint64_t offsets[] = { 0, 5, RECORD - 1 };
+	struct weir_dataset *dataset;
+	int64_t sample, whole;
+
+	(void)state;
+	fresh();
+	must(mount((struct weir_dataset_mount_options){ 0 }, &dataset));
+	sample = dlfs_open(dataset, "record-3");
+	whole = dlfs_open(dataset, "records");
+	assert_in_range(sample, 0, RECORDS - 1);
+	assert_int_equal(whole, RECORDS);
+	for (unsigned i = 0; i < sizeof(offsets) / sizeof(offsets[0]); i++) {
+		unsigned char of_sample = 0, of_file = 1, wanted = rig_byte(rig_seed("record-3"), offsets[i]);
+
+		assert_int_equal(dlfs_read(dataset, sample, &of_sample, 1, offsets[i]), 1);
+		assert_int_equal(of_sample, wanted);
+		assert_int_equal(dlfs_read(dataset, whole, &of_file, 1, 3 * RECORD + offsets[i]), 1);
+		assert_int_equal(of_file, wanted);
+	}
+	assert_int_equal(dlfs_read(dataset, sample, &whole, sizeof(whole), RECORD - 3), 3);
+	assert_int_equal(dlfs_read(dataset, sample, &whole, 1, RECORD), 0);
+	assert_int_equal(dlfs_read(dataset, RECORDS, &whole, 1, RECORDS * RECORD), 0);
+	must(dlfs_close(dataset, sample));
+	must(dlfs_close(dataset, RECORDS));
+	assert_int_equal(dlfs_close(dataset, -1), -EBADF);
+	must(dlfs_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* dlfs_sequence() sets the paper's order, by its seed and its epoch. */
+static void test_sequences_of_dlfs(void **state)
+{
+	static const struct {
+		uint64_t seed, epoch;
+	} epochs[] = { { 5, 0 }, { 5, 1 }, { 6, 1 }, { 5, (uint64_t)1 << 32 }, { (uint64_t)1 << 32, 0 } };
+	enum { EPOCHS = sizeof(epochs) / sizeof(epochs[0]) };
+	static uint64_t orders[EPOCHS][RECORDS];
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset *dataset;
+
+	(void)state;
+	fresh();
+	must(mount((struct weir_dataset_mount_options){ 0 }, &dataset));
+	for (unsigned i = 0; i < EPOCHS; i++) {
+		must(dlfs_sequence(dataset, epochs[i].seed, epochs[i].epoch));
+		must(dlfs_bread(dataset, RECORDS, &batch));
+		assert_int_equal(batch.count, RECORDS);
+		memcpy(orders[i], batch.samples, sizeof(orders[i]));
+		must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .seed = epochs[i].seed,
+								 .epoch = epochs[i].epoch,
+								 .order = WEIR_DATASET_CHUNK)));
+		must(weir_dataset_bread(dataset, RECORDS, &batch));
+		assert_memory_equal(batch.samples, orders[i], sizeof(orders[i]));
+		for (unsigned other = 0; other < i; other++)
+			assert_memory_not_equal(orders[other], orders[i], sizeof(orders[i]));
+	}
+	must(dlfs_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 /* A batch of another dataset, or of nobody, frees nothing. */
 static void test_batches_of_others(void **state)
 {
@@ -337,6 +400,8 @@ int main(void)
 		cmocka_unit_test(test_format_that_cannot_be_read),
 		cmocka_unit_test(test_batch_without_size),
 		cmocka_unit_test(test_descriptors_of_nothing),
+		cmocka_unit_test(test_reads_of_dlfs),
+		cmocka_unit_test(test_sequences_of_dlfs),
 		cmocka_unit_test(test_ranks_that_are_not_alike),
 		cmocka_unit_test(test_first_of_two_storages),
 	};

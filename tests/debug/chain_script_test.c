@@ -161,6 +161,13 @@ static const struct play {
 	{ "of these, one is kept",
 	  "0+aO 0+bO 0+cO 0+dO 0+eO 0+fO 0+gO 0+hO 0+iO 0+jO 0-jO 0-iO 0-bO 0-cO 0-dO 0-eO 0-fO 0-gO 0-hO",
 	  "lane 0 (wave 0) ended and kept \"a\"", 0, 0 },
+	{ "of three, the one that was taken last", "0+aO 0+bO 0+cO 0-aO 0-bO",
+	  "lane 0 (wave 0) ended and kept \"c\"", 0, 0 },
+	{ "of three, the one in the middle", "0+aO 0+bO 0+cO 0-cO 0-aO",
+	  "lane 0 (wave 0) ended and kept \"b\"", 0, 0 },
+	{ "of two lanes, the first that kept one", "1+bO 1+cO 4+aO 1-bO",
+	  "lane 1 (wave 0) ended and kept \"c\"; other lanes kept locks too", 0, 0 },
+	{ "all were freed, in the order they were taken", "0+aO 0+bO 0+cO 0-aO 0-bO 0-cO", NULL, 0, 0 },
 };
 
 static char outcome(weir_status status)
