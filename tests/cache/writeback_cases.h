@@ -77,6 +77,7 @@ void test_flush_and_invalidate_a_range(void **state);
 void test_invalidated_lines_are_read_again(void **state);
 void test_two_contexts_share_a_file(void **state);
 void test_flush_keeps_to_the_range(void **state);
+void test_lanes_flush_to_their_last_element(void **state);
 void test_dirty_lines_of_a_large_cache(void **state);
 
 /* The cases of writeback_durable.c. */

@@ -212,6 +212,39 @@ void test_flush_keeps_to_the_range(void **state)
 	close_rig(&rig);
 }
 
+/* Lanes flush up to their last element, also of a line of which others have the rest. */
+void test_lanes_flush_to_their_last_element(void **state)
+{
+	static const struct {
+		uint32_t lanes;
+		uint64_t each;
+	} flushes[] = { { 1, 1 }, { 1, 64 }, { 1, 85 }, { 1, 90 }, { 2, 90 }, { 3, 43 } };
+
+	(void)state;
+	for (size_t f = 0; f < sizeof(flushes) / sizeof(*flushes); f++) {
+		struct test_flush_args lanes = { .each = flushes[f].each, .seed = f + 1, .rounds = 1 };
+		uint64_t count = flushes[f].lanes * flushes[f].each, found[3 * 90 + 64];
+		struct rig rig;
+
+		open_rig(&rig, (struct shape){ .width = test_width(0), .lines = 512 });
+		open_writer(&rig, 8, 1024, &lanes.writer);
+		lanes.verdict = rig.verdict;
+		must(weir_alloc(rig.context, 4 * sizeof(uint32_t), &lanes.statuses));
+		must(weir_launch(rig.context, "test_flush", 1, flushes[f].lanes, &lanes, sizeof(lanes)));
+		judge(&rig);
+		must(weir_storage_read(rig.storages[0], 1024, found, (count * 8 + 511) / 512 * 512));
+		for (uint64_t i = 0; i < count; i++) {
+			uint64_t value = test_put_value(lanes.seed, i, 0);
+
+			if (i % flushes[f].each % TEST_FLUSH_STRIDE != 0)
+				continue;
+			assert_true(found[i] == value);
+			model_put(&rig, &lanes.writer, i, &value);
+		}
+		close_rig(&rig);
+	}
+}
+
 /* Lines anywhere in a cache that has more of them than the host looks at in one go. */
 void test_dirty_lines_of_a_large_cache(void **state)
 {

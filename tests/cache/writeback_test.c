@@ -345,6 +345,7 @@ int main(void)
 		cmocka_unit_test(test_durable_tells_every_layout),
 		cmocka_unit_test(test_the_member_is_named),
 		cmocka_unit_test(test_flush_keeps_to_the_range),
+		cmocka_unit_test(test_lanes_flush_to_their_last_element),
 		cmocka_unit_test(test_dirty_lines_of_a_large_cache),
 		cmocka_unit_test(test_every_member_becomes_durable),
 		cmocka_unit_test(test_a_late_member_holds_up_no_other),
