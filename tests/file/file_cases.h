@@ -116,6 +116,7 @@ static inline void make_batch(struct weir_file_io *io, struct weir_registration 
 /* The cases of file_enqueued.c. */
 void test_enqueued(void **state);
 void test_enqueued_failure(void **state);
+void test_enqueued_elsewhere(void **state);
 
 /* The cases of file_refused.c. */
 void test_wrong_registrations(void **state);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files and memory that the host does not see, whose copies fail. */
+/* Files and memory that the host does not see: copies that fail, and those that lanes make. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,7 @@
 
 #include "backend/error.h"
 #include "file/files.h"
+#include "kernels/copy_list.h"
 
 enum { BYTES = 8192 };
 
@@ -68,9 +69,67 @@ static void a_copy_that_fails_writes_nothing(void **state)
 	unlink(path);
 }
 
+enum { MOVES = 150, LONGEST = 3001, ROOM = 1 << 19 };
+
+/* Moves of any length and alignment, some of nothing, with a gap between any two; what is there afterwards.
+ */
+static void compose(struct weir_kernel_move moves[MOVES], uint64_t from, uint64_t to, unsigned char *expected)
+{
+	uint64_t at = 0;
+
+	for (uint64_t i = 0; i < MOVES; i++) {
+		uint64_t bytes = i % 11 ? i * 331 % LONGEST : 0, source = i * 2647 % (ROOM - LONGEST);
+
+		at += 1 + i % 19;
+		moves[i] = (struct weir_kernel_move){ .to = to + at, .from = from + source, .bytes = bytes };
+		memcpy(expected + at, (const unsigned char *)(uintptr_t)from + source, bytes);
+		at += bytes;
+	}
+	assert_true(at < ROOM);
+}
+
+/* By however many waves of whatever width: each move once, and nothing beside it. */
+static void waves_move_what_is_in_a_list(void **state)
+{
+	static const struct {
+		uint32_t width, blocks, threads;
+	} grids[] = { { 1, 1, 1 }, { 1, 3, 5 }, { 4, 1, 4 }, { 4, 2, 12 }, { 32, 1, 32 }, { 32, 3, 128 } };
+	static unsigned char expected[ROOM];
+
+	(void)state;
+	for (size_t g = 0; g < sizeof(grids) / sizeof(grids[0]); g++) {
+		struct weir_copy_list_args args = { .count = MOVES };
+		struct weir_context *context;
+		uint64_t from, to;
+
+		assert_int_equal(
+			weir_context_open("cpu",
+					  WEIR_OPTIONS(context, .workers = 2, .wave_lanes = grids[g].width),
+					  &context),
+			0);
+		assert_int_equal(weir_alloc(context, ROOM, &from), 0);
+		assert_int_equal(weir_alloc(context, ROOM, &to), 0);
+		assert_int_equal(weir_alloc(context, MOVES * sizeof(struct weir_kernel_move), &args.copies),
+				 0);
+		for (unsigned i = 0; i < ROOM; i++)
+			((unsigned char *)(uintptr_t)from)[i] = (unsigned char)(i * 2654435761u >> 11);
+		memset(expected, 0, ROOM);
+		compose((struct weir_kernel_move *)(uintptr_t)args.copies, from, to, expected);
+		assert_int_equal(weir_launch(context, "weir_copy_list", grids[g].blocks, grids[g].threads,
+					     &args, sizeof(args)),
+				 0);
+		assert_int_equal(weir_sync(context), 0);
+		assert_memory_equal((const void *)(uintptr_t)to, expected, ROOM);
+		assert_int_equal(weir_context_close(context), 0);
+	}
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(a_copy_that_fails_writes_nothing) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(a_copy_that_fails_writes_nothing),
+					    cmocka_unit_test(waves_move_what_is_in_a_list) };
+
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

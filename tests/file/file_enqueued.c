@@ -79,3 +79,20 @@ void test_enqueued_failure(void **state)
 	must(weir_deregister(registration));
 	close(folder);
 }
+
+/* The cpu has one stream: requests in another one are refused, and nothing is under way. */
+void test_enqueued_elsewhere(void **state)
+{
+	struct weir_registration *registration;
+	struct weir_file_io io;
+	int own;
+
+	(void)state;
+	if (!test_on_cpu())
+		skip();
+	must(weir_register(context, buffer, BUFFER_BYTES, NULL, &registration));
+	io = (struct weir_file_io){ .registration = registration, .file = file, .bytes = 100 };
+	refused(weir_file_enqueue(context, &own, &io, 1), -EINVAL, "the cpu has no streams", "give NULL");
+	must(weir_sync(context));
+	must(weir_deregister(registration));
+}

@@ -368,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_overlapped),
 		cmocka_unit_test(test_enqueued),
 		cmocka_unit_test(test_enqueued_failure),
+		cmocka_unit_test(test_enqueued_elsewhere),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_longer_than_a_call),
 		cmocka_unit_test(test_info),

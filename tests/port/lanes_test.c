@@ -317,6 +317,56 @@ static void test_stacks_are_large_enough(void **state)
 	assert_true(taken[3] + SLACK >= taken[2] + (uint64_t)LANES * PAGE);
 }
 
+/* MemTotal, the first line. */
+static unsigned long long machine_kib(void)
+{
+	FILE *file = fopen("/proc/meminfo", "re");
+	unsigned long long kib = 0;
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "MemTotal: %llu kB", &kib), 1);
+	fclose(file);
+	return kib;
+}
+
+/* A context says what it was opened with, what the machine is, and what the cpu's lanes can do. */
+static void test_what_the_cpu_is(void **state)
+{
+	static const struct {
+		uint32_t workers, lanes;
+		const char *name;
+	} opened[] = { { 1, 1, "cpu (1 worker, wave width 1)" },
+		       { 2, 4, "cpu (2 workers, wave width 4)" },
+		       { 3, 64, "cpu (3 workers, wave width 64)" } };
+
+	(void)state;
+	if (!test_on_cpu())
+		skip();
+	for (unsigned i = 0; i < sizeof(opened) / sizeof(opened[0]); i++) {
+		struct weir_context_info info = { .size = sizeof(info) };
+		struct weir_context *context;
+
+		must(weir_context_open(
+			"cpu",
+			WEIR_OPTIONS(context, .workers = opened[i].workers, .wave_lanes = opened[i].lanes),
+			&context));
+		must(weir_context_info(context, &info));
+		weir_context_close(context);
+		assert_string_equal(info.name, opened[i].name);
+		assert_int_equal(info.workers, opened[i].workers);
+		assert_int_equal(info.wave_lanes, opened[i].lanes);
+		assert_int_equal(info.block_lanes, UINT32_MAX);
+		assert_int_equal(info.memory_bytes, machine_kib() * 1024);
+		assert_in_range(info.memory_free_bytes, 1, info.memory_bytes);
+		assert_string_equal(info.pci_address, "");
+		assert_int_equal(info.peer_writes, WEIR_PEER_WRITES_ORDERED_ALL);
+		assert_true(info.peer_dma && info.map_registers && info.register_host);
+		assert_true(!info.dma_buf && !info.export_memory);
+		assert_non_null(strstr(info.export_memory_why, "the process's own"));
+		assert_string_equal(info.register_host_why, "");
+	}
+}
+
 /* In a process of its own, whose words go to @words: lanes that meet among themselves, while others of the
  * wave wait for them. */
 static void nest(int words, const char *strict)
@@ -387,6 +437,7 @@ int main(void)
 		cmocka_unit_test(test_stacks_are_apart),
 		cmocka_unit_test(test_nothing_stays),
 		cmocka_unit_test(test_stacks_are_large_enough),
+		cmocka_unit_test(test_what_the_cpu_is),
 		cmocka_unit_test(test_lanes_left_behind_are_found),
 		cmocka_unit_test(test_stacks_leave_mappings),
 	};
