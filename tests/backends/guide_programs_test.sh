@@ -72,6 +72,112 @@ int main()
 END
 output=$(g++ -O1 -Wall -Wextra -Werror names.cpp -o names $(pkg-config --cflags --libs weir) 2>&1 && timeout 300 ./names)
 report $? "options of a context and of a storage, by a literal and by a std::string" "$output"
+cat >calls.cpp <<'END'
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include <weir/weir.hpp>
+
+static int failures;
+
+static void expect(bool right, const char *what)
+{
+	if (!right)
+		std::printf("%s\n", what);
+	failures += !right;
+}
+
+struct pair {
+	u64 words[2];
+};
+struct three {
+	u64 words[3];
+};
+
+/* Elements of one kind, which lie from byte 48 on, what a writer and an array have of them. */
+template <typename T> static void elements(weir::cache &cache, const weir::storage &disk, T first, T second, const char *what)
+{
+	weir::writer<T> writer = cache.template writer<T>(disk, 48, 10);
+	weir::array<T> array = cache.template array<T>(disk, 48, 10);
+
+	for (u64 i = 0; i < 10; i++)
+		writer[i] = i % 2 ? first : second;
+	writer[4] = first;
+	writer[9] = writer[0];
+	for (u64 i = 0; i < 10; i++) {
+		T wanted = i == 4 || (i % 2 && i != 9) ? first : second, found = array[i], again = writer.get(i);
+
+		expect(!std::memcmp(&found, &wanted, sizeof(T)) && !std::memcmp(&again, &wanted, sizeof(T)), what);
+	}
+	expect(writer.size() == 10 && array.size() == 10, what);
+}
+
+template <typename T> static void changes(weir::cache &cache, const weir::storage &disk, const char *what)
+{
+	weir::writer<T> of = cache.template writer<T>(disk);
+	T high = (T)1 << (sizeof(T) * 8 - 2);
+
+	of[1] = high + 10;
+	expect(of.add(1, 5) == high + 10 && of.min(1, high + 3) == high + 15 && of.max(1, high + 8) == high + 3, what);
+	expect(of.exchange(1, 2) == high + 8 && of.cas(1, 2, high + 9) == 2 && of.cas(1, 2, 11) == high + 9, what);
+	expect(of[1] == high + 9, what);
+	expect(of.size() == (1 << 20) / sizeof(T), what);
+}
+
+static u64 commands(const weir::storage &of)
+{
+	struct weir_stats stats = {};
+
+	stats.size = sizeof(stats);
+	weir::check(weir_stats(of.get(), &stats));
+	return stats.commands;
+}
+
+int main()
+{
+	weir::context context("cpu");
+	weir::storage disk(context, "virt:1M");
+	weir::cache cache(context, 1 << 20);
+	u64 given[5] = { 1, 2, 3, 4, 5 }, got[5] = {}, before;
+
+	elements<unsigned char>(cache, disk, 200, 3, "elements of 1 byte");
+	elements<unsigned short>(cache, disk, 60000, 3, "elements of 2 bytes");
+	elements<u32>(cache, disk, 0xfedcba98u, 3, "elements of 4 bytes");
+	elements<double>(cache, disk, 1.25, -3, "elements of 8 bytes");
+	elements<pair>(cache, disk, pair{ { 1, 2 } }, pair{ { 3, 4 } }, "elements of 16 bytes");
+	elements<three>(cache, disk, three{ { 1, 2, 3 } }, three{ { 4, 5, 6 } }, "elements of 24 bytes");
+	changes<u32>(cache, disk, "changes of 4 bytes");
+	changes<u64>(cache, disk, "changes of 8 bytes");
+	cache.flush();
+	before = commands(disk);
+	cache.flush(false);
+	expect(commands(disk) == before, "a flush of nothing sends nothing");
+	cache.flush(true);
+	expect(commands(disk) == before + 1, "a durable flush sends a Flush");
+	weir::memory<u64> memory(context, 5);
+	memory.copy_to_device(given);
+	memory.copy_from_device(got);
+	expect(!std::memcmp(given, got, sizeof(got)), "memory keeps what it is given");
+	int code = 0;
+	try {
+		(void)cache.array<u64>(disk, 4);
+	} catch (const weir::error &error) {
+		code = error.code();
+		expect(std::strlen(error.what()) > 10, "an error has a sentence");
+	}
+	expect(code == -EINVAL, "an error has its number");
+	weir::cache other(context, WEIR_OPTIONS(cache, .lines = 16, .line_bytes = 512));
+	weir::cache moved(std::move(other));
+	expect(!other.get() && moved.get(), "what is moved is gone here");
+	cache = std::move(moved);
+	cache.shut();
+	expect(!cache.get() && moved.get(), "an object that is shut is gone, one that was swapped is not");
+	return failures != 0;
+}
+END
+output=$(g++ -O1 -Wall -Wextra -Werror calls.cpp -o calls $(pkg-config --cflags --libs weir) 2>&1 && timeout 300 ./calls)
+report $? "weir.hpp: elements of each width, changes, flushes, memory, errors, moved objects" "$output"
 if command -v nvcc >/dev/null; then
   fast=$([ -z "$(nvcc --help | grep Ofast-compile)" ] || echo --Ofast-compile=max)
   output=$(timeout 900 nvcc -arch=sm_90 $fast $(pkg-config --cflags) -c from-cuda.cu -o from-cuda.o 2>&1)
