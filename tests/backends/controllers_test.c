@@ -114,14 +114,17 @@ static void test_host_pages(void **state)
 	munmap(registers, PAGE);
 }
 
-/* The file is all of the allocation, and the offset leads to the address. */
+/* The file is all of the allocation, or all pages of the range, and the offset leads to the address. */
 static void check_export(uint64_t allocation, uint64_t from, size_t bytes)
 {
 	uint64_t offset = 1;
+	struct stat about;
 	int file = -1;
 
 	assert_int_equal(ops->export_memory(backend, allocation + from, bytes, &file, &offset), 0);
 	assert_true(file >= 0);
+	assert_int_equal(fstat(file, &about), 0);
+	assert_true((uint64_t)about.st_size >= offset + bytes);
 	assert_true(offset == from ||
 		    offset == from % PAGE); /* of the allocation's beginning, or of the page's */
 	close(file);
@@ -142,6 +145,9 @@ static void test_export(void **state)
 	check_export(allocation, 0, 4 * PAGE);
 	check_export(allocation, PAGE, PAGE);
 	check_export(allocation, PAGE + 512, 512);
+	check_export(allocation, PAGE + 512, PAGE); /* of two pages */
+	check_export(allocation, 2 * PAGE - 8, 16);
+	check_export(allocation, 512, 4 * PAGE - 512);
 	assert_true(ops->export_memory(backend, allocation, 5 * PAGE, &file, &offset) < 0);
 	assert_non_null(strstr(weir_last_error(), "exports no dma-buf of 20480 bytes"));
 	ops->release(backend, allocation, 4 * PAGE, WEIR_MEMORY_DEVICE);

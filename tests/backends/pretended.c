@@ -469,7 +469,8 @@ int pretended_export(uint64_t address, size_t bytes, uint64_t *offset)
 	}
 	if (area && file < 0) {
 		file = memfd_create("dma-buf", MFD_CLOEXEC);
-		if (file >= 0 && ftruncate(file, (off_t)area->bytes) != 0)
+		/* of the allocation, or of no more than was asked for */
+		if (file >= 0 && ftruncate(file, (off_t)(offset ? area->bytes : bytes)) != 0)
 			pretended_complain("no memory for a dma-buf", area->address);
 	}
 	pthread_mutex_unlock(&mutex);

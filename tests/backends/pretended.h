@@ -91,7 +91,7 @@ __attribute__((visibility("default"))) bool pretended_unregister(void *address);
 /**
  * pretended_export() - a file that stands for a dma-buf of the allocation that has all of the range; -1: no
  * allocation has
- * @offset: where in the file the range begins; NULL: at its beginning
+ * @offset: where in the file the range begins; NULL: at its beginning, and the file ends with it
  */
 int pretended_export(uint64_t address, size_t bytes, uint64_t *offset);
 
