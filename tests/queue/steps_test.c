@@ -178,6 +178,51 @@ static void test_ticks_that_have_wrapped(void **state)
 	}
 }
 
+/* The controller has three delays, of which a status names one; who has no time for it is told at once. */
+static void test_delays(void **state)
+{
+	static const uint64_t tenths[] = { 0, 7, 300, 0xffff };
+	uint64_t terms = RETRIES | tenths[1] << 16 | tenths[2] << 32 | tenths[3] << 48;
+
+	(void)state;
+	for (uint32_t crd = 0; crd <= NVME_STATUS_CRD_MASK; crd++) {
+		weir_status status =
+			status_of(NVME_STATUS_NAMESPACE_NOT_READY | crd << NVME_STATUS_CRD_SHIFT);
+		uint64_t delay = tenths[crd] * 100000000, now = weir_clock_ns();
+		uint32_t next = weir_retry_by(terms, status, 0, now + 3 * delay + 600000000000);
+
+		assert_true(weir_retry_delay_ns(terms, status) == delay);
+		assert_int_equal(next & WEIR_RETRY_COUNTS, 1 + WEIR_RETRY_ONE);
+		assert_int_equal(weir_retry_now(next), crd == 0);
+		if (crd == 0)
+			continue;
+		assert_int_equal(weir_retry_by(terms, status, 0, now + delay / 2), 0);
+		assert_int_equal(weir_retry_by(terms, status, 0, now), 0);
+		assert_true((((next >> WEIR_RETRY_AT_SHIFT) - (uint32_t)(now >> WEIR_RETRY_TICK_LOG2)) &
+			     WEIR_RETRY_TICKS) >= delay >>
+			    WEIR_RETRY_TICK_LOG2);
+	}
+}
+
+/* As often as the storage says, up to the most that it can; not once behind the deadline. */
+static void test_how_often(void **state)
+{
+	static const uint32_t allowed[] = { 0, 1, WEIR_RETRIES_DEFAULT, WEIR_RETRIES_MOST };
+	weir_status status = status_of(NVME_STATUS_NAMESPACE_NOT_READY);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(allowed) / sizeof(*allowed); i++) {
+		uint32_t tries = 0;
+
+		for (uint32_t next = 0; (next = weir_retry_by(allowed[i], status, next, WEIR_FOREVER)) != 0;)
+			assert_true(weir_retry_now(next) && ++tries <= allowed[i]);
+		assert_int_equal(tries, allowed[i]);
+		assert_int_equal(weir_retry_by(allowed[i], status, 0, 1), 0);
+		assert_int_equal(weir_retry_by(allowed[i], status | NVME_STATUS_DNR, 0, WEIR_FOREVER), 0);
+		assert_int_equal(weir_retry_by(allowed[i], WEIR_E_TIMEOUT, 0, WEIR_FOREVER), 0);
+	}
+}
+
 /*
  * A request whose wait submits it again by itself: of one that the host ended nobody knows whether it was
  * carried out, so a write is not. However it ended before: the last status counts.
@@ -519,6 +564,8 @@ int main(void)
 		cmocka_unit_test(test_deadlines),
 		cmocka_unit_test(test_ticks_come_behind),
 		cmocka_unit_test(test_ticks_that_have_wrapped),
+		cmocka_unit_test(test_delays),
+		cmocka_unit_test(test_how_often),
 		cmocka_unit_test(test_what_is_submitted_again),
 		cmocka_unit_test(test_not_again_on_a_dead_storage),
 		cmocka_unit_test(test_the_last_try_is_the_last),

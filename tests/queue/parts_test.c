@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * parts_test.c: what is decided at a queue pair by its words alone: who a completion answers, where its data
+ * lies, what is kept of a request that failed, when a doorbell is rung, whom a waiting lane helps, and what a
+ * copy covers.
+ * This thread is the lane, the queue pair lies in ordinary memory, and nobody serves it; nothing is timed.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <weir/core/mix.h>
+#include <weir/disk.h>
+
+enum { DEPTH = 4, LIST = 8, PAGE = NVME_PAGE_BYTES };
+
+/** struct rig - a storage of one queue pair */
+struct rig {
+	struct weir_queue queue;
+	struct weir_slot slots[DEPTH];
+	struct nvme_sqe sq[DEPTH];
+	struct nvme_cqe cq[DEPTH];
+	struct weir_retry_record records[DEPTH];
+	uint64_t lists[DEPTH * LIST];
+	uint32_t doorbells[2];
+	struct weir_disk disk;
+};
+
+static struct rig rig __attribute__((aligned(128)));
+
+static void open_rig(void)
+{
+	memset(&rig, 0, sizeof(rig));
+	rig.queue.sq = WEIR_ADDR(rig.sq);
+	rig.queue.cq = WEIR_ADDR(rig.cq);
+	rig.queue.slots = WEIR_ADDR(rig.slots);
+	rig.queue.records = WEIR_ADDR(rig.records);
+	rig.queue.prp_lists = WEIR_ADDR(rig.lists);
+	rig.queue.prp_entries = LIST;
+	rig.queue.sq_doorbell = WEIR_ADDR(&rig.doorbells[0]);
+	rig.queue.cq_doorbell = WEIR_ADDR(&rig.doorbells[1]);
+	rig.queue.depth = DEPTH;
+	rig.queue.depth_log2 = 2;
+	rig.queue.block_log2 = 9;
+	rig.disk.queues = WEIR_ADDR(&rig.queue);
+	rig.disk.queue_count = 1;
+}
+
+/* A completion is the answer to the command of its slot if it names the lap and the queue pair; else it is
+ * nobody's, whatever its phase, its status and the head beside it are. */
+static void test_who_is_answered(void **state)
+{
+	enum { ID = 3, LOG2 = 2 };
+	static const uint64_t tickets[] = { 1, 5, 0xffff, 0x10001, ((uint64_t)1 << 33) + 2 };
+	static const uint32_t others[] = { 0, ID - 1, ID + 1, 0x8000 | ID };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(tickets) / sizeof(*tickets); i++)
+		for (uint32_t more = 0; more <= 0xffff; more += 0x5555) {
+			uint32_t sequence = (uint32_t)(tickets[i] >> LOG2 << 1) + 1;
+			uint32_t dw2 = (uint32_t)ID << 16 | more, dw3 = more << 16 | (tickets[i] & 0xffff);
+
+			assert_true(weir_cq_answers(ID, LOG2, dw2, dw3, sequence));
+			assert_false(weir_cq_answers(ID, LOG2, dw2, dw3, sequence - 1)); /* a free slot's */
+			assert_false(weir_cq_answers(ID, LOG2, dw2, dw3, sequence + 1));
+			assert_false(weir_cq_answers(ID, LOG2, dw2, dw3, sequence + 2));
+			assert_false(weir_cq_answers(ID, LOG2, dw2, dw3 ^ 1u << LOG2, sequence));
+			assert_false(weir_cq_answers(ID, LOG2, dw2, dw3 ^ 0x8000, sequence));
+			for (size_t k = 0; k < sizeof(others) / sizeof(*others); k++)
+				assert_false(
+					weir_cq_answers(ID, LOG2, others[k] << 16 | more, dw3, sequence));
+		}
+}
+
+/* A pulled read lies in its slot's part of the staging, or where its entry says on the medium: as far as that
+ * reaches. */
+static void test_where_pulled_data_lies(void **state)
+{
+	static const uint32_t places[] = { 1, 2, 1 << 20, (1 << 20) + 1, 0x80000001, ~0u };
+	uint64_t staging = (uint64_t)1 << 44, medium = (uint64_t)1 << 45;
+
+	(void)state;
+	open_rig();
+	rig.queue.staging = staging;
+	rig.queue.staging_log2 = 31;
+	for (uint32_t index = 0; index < DEPTH; index++) {
+		uint64_t part = staging + ((uint64_t)index << 31);
+
+		rig.queue.medium = 0;
+		rig.cq[1].dw0 = 5; /* which says nothing without a medium */
+		assert_true(weir_cq_source(&rig.queue, 1, index) == part);
+		assert_true(weir_sq_staging(&rig.queue, 7 * DEPTH + index) == part);
+		rig.queue.medium = medium;
+		rig.cq[1].dw0 = 0;
+		assert_true(weir_cq_source(&rig.queue, DEPTH + 1, index) == part);
+		for (rig.queue.block_log2 = 9; rig.queue.block_log2 <= 12; rig.queue.block_log2 += 3)
+			for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+				rig.cq[1].dw0 = places[i];
+				assert_true(weir_cq_source(&rig.queue, 1, index) ==
+					    medium + ((uint64_t)places[i] - 1) *
+							     ((uint64_t)1 << rig.queue.block_log2));
+			}
+	}
+}
+
+/* The request of slot 2 ends with @status. Return: the event's word then. */
+static uint64_t end_with(struct weir_request request, weir_status status, struct weir_event *event)
+{
+	enum { SLOT = 2 };
+
+	open_rig();
+	weir_event_reset(event);
+	weir_sq_fill(&rig.queue, SLOT, request);
+	assert_int_equal(weir_cq_end(&rig.queue, SLOT, 1, status), 3);
+	assert_int_equal(weir_load_u32_relaxed_dev(&rig.slots[SLOT].sequence), 2);
+	return weir_event_peek(event);
+}
+
+/* What failed is told whole, the delay that the controller asked for with it; and who may submit it again
+ * finds all that it was. */
+static void test_a_failed_request_says_what_it_was(void **state)
+{
+	static const uint32_t opcodes[] = { NVME_OPCODE_READ, NVME_OPCODE_WRITE, NVME_OPCODE_FLUSH };
+	enum { KINDS = WEIR_RETRY_KINDS, TRIED = 1 + 2 * WEIR_RETRY_ONE };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		for (uint32_t kind = 0; kind <= KINDS; kind++)
+			for (uint32_t crd = 0; crd <= NVME_STATUS_CRD_MASK; crd++) {
+				uint32_t code = kind ? weir_status_retry_code(kind) : NVME_STATUS_WRITE_FAULT;
+				weir_status status = (uint32_t)WEIR_STATUS_NVME |
+						     (uint32_t)WEIR_GROUP_REQUEST | code |
+						     crd << NVME_STATUS_CRD_SHIFT;
+				uint32_t blocks = opcodes[i] == NVME_OPCODE_FLUSH ? 0 : 3;
+				struct weir_event event;
+				struct weir_request request = weir_block_request(
+					opcodes[i], ((uint64_t)1 << 33) + 5, blocks, 16 * PAGE, &event);
+				struct weir_retried found;
+				uint64_t word;
+
+				request.flags = NVME_RW_FUA;
+				request.status = TRIED;
+				word = end_with(request, status, &event);
+				assert_int_equal(weir_event_status(weir_event_test(&event)), status);
+				assert_int_equal((word & WEIR_EVENT_RETRY) != 0,
+						 kind != 0 && (opcodes[i] != NVME_OPCODE_WRITE ||
+							       kind <= WEIR_RETRY_KIND_WISHES));
+				if (!(word & WEIR_EVENT_RETRY))
+					continue;
+				found = weir_retry_poll(&event, word);
+				assert_true(found.queue == WEIR_ADDR(&rig.queue));
+				assert_int_equal(found.state, TRIED);
+				assert_int_equal(found.request.opcode, opcodes[i]);
+				assert_int_equal(found.request.blocks, blocks);
+				assert_int_equal(found.request.flags, NVME_RW_FUA);
+				assert_true(found.request.lba == request.lba);
+				assert_true(found.request.buffer == request.buffer);
+				assert_true(found.request.target == WEIR_ADDR(&event));
+			}
+}
+
+/* Commands of a dead queue pair end, and are told why and nothing else; not while its controller may touch
+ * memory. */
+static void test_commands_of_a_dead_queue(void **state)
+{
+	static const uint32_t marks[] = { 0, WEIR_QUEUE_ENDED, WEIR_QUEUE_UNSAFE,
+					  WEIR_QUEUE_UNSAFE | WEIR_QUEUE_ENDED };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+		uint32_t unsafe = marks[i] & WEIR_QUEUE_UNSAFE, ended = unsafe ? 0 : 2;
+		struct weir_event events[2];
+
+		open_rig();
+		for (uint32_t k = 0; k < 2; k++) {
+			weir_event_reset(&events[k]);
+			weir_sq_fill(&rig.queue, 2 * k + 1,
+				     weir_block_request(NVME_OPCODE_FLUSH, 0, 0, 0, &events[k]));
+		}
+		weir_store_u32_relaxed_sys(&rig.queue.dead, WEIR_E_DEVICE_GONE | marks[i]);
+		assert_int_equal(weir_disk_dead(&rig.disk), WEIR_E_DEVICE_GONE);
+		assert_int_equal(weir_disk_unsafe(&rig.disk),
+				 unsafe ? (uint32_t)WEIR_E_DEVICE_GONE : WEIR_OK);
+		assert_int_equal(weir_disk_over(&rig.disk), unsafe ? (uint32_t)WEIR_E_DEVICE_GONE : WEIR_OK);
+		assert_int_equal(weir_cq_reap(&rig.queue, 1), ended);
+		for (uint32_t k = 0; k < 2; k++) {
+			assert_int_equal(weir_event_status(weir_event_test(&events[k])),
+					 ended ? (uint32_t)WEIR_E_DEVICE_GONE : WEIR_OK);
+			assert_int_equal(weir_load_u32_relaxed_dev(&rig.slots[2 * k + 1].sequence),
+					 ended ? 2 : 1);
+		}
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.completed), ended);
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.failed), ended);
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.reap), 0);
+		assert_int_equal(weir_disk_over(&rig.disk), WEIR_E_DEVICE_GONE);
+		assert_int_equal(weir_cq_reap(&rig.queue, 1), 0);
+	}
+}
+
+/* A controller with shadow doorbells is rung if it waits at a position that the move leaves; what is counted
+ * is what was rung. */
+static void test_shadows_are_rung_when_asked_for(void **state)
+{
+	static struct {
+		uint32_t shadows[PAGE / 4], events[PAGE / 4];
+	} page;
+	uint64_t rings = 0;
+
+	(void)state;
+	open_rig();
+	rig.queue.shadow = WEIR_ADDR(page.shadows);
+	for (uint32_t which = 0; which < 2; which++)
+		for (uint64_t before = 0; before < DEPTH; before++)
+			for (uint64_t moved = 1; moved < DEPTH; moved++)
+				for (uint32_t event = 0; event < DEPTH; event++) {
+					uint32_t wanted = (event - before) % DEPTH < moved;
+					uint32_t value = (uint32_t)(before + moved) % DEPTH;
+					/* tickets and positions count on */
+					uint64_t at = 9 * DEPTH + before;
+
+					memset(&page, 0xee, sizeof(page));
+					page.events[which] = event;
+					rig.doorbells[which] = 77;
+					weir_queue_ring(&rig.queue, WEIR_ADDR(&rig.doorbells[which]), at,
+							at + moved);
+					rings += wanted;
+					assert_int_equal(page.shadows[which], value);
+					assert_int_equal(page.shadows[!which], 0xeeeeeeee);
+					assert_int_equal(rig.doorbells[which], wanted ? value : 77);
+					assert_true(weir_load_u64_relaxed_dev(&rig.queue.rings) == rings);
+				}
+}
+
+enum { COPY_BYTES = 320, COPY_MOST = 200, COPY_FIRST = 16 };
+
+/* @bytes from @source to @target, counted from the first byte; nothing else was written. */
+static void check_copy(const unsigned char *to, const unsigned char *from, uint32_t target, uint32_t source,
+		       uint32_t bytes)
+{
+	for (uint32_t i = 0; i < COPY_BYTES; i++)
+		if (to[i] != (i - target < bytes ? from[source + i - target] : 0xee))
+			fail_msg("%u bytes from %u to %u: byte %u", bytes, source, target, i);
+}
+
+/* Copies of each length between addresses of each kind end where they should. */
+static void test_copies_keep_to_their_length(void **state)
+{
+	unsigned char from[COPY_BYTES] __attribute__((aligned(16))),
+		to[COPY_BYTES] __attribute__((aligned(16)));
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(from); i++)
+		from[i] = (unsigned char)(i % 199);
+	for (uint32_t target = COPY_FIRST; target < 2 * COPY_FIRST; target++)
+		for (uint32_t source = COPY_FIRST; source < 2 * COPY_FIRST; source++)
+			for (uint32_t bytes = 0; bytes <= COPY_MOST; bytes++) {
+				memset(to, 0xee, sizeof(to));
+				weir_wave_move(1, WEIR_ADDR(to) + target, WEIR_ADDR(from) + source, bytes);
+				check_copy(to, from, target, source, bytes);
+				if ((target | source | bytes) % 4)
+					continue;
+				memset(to, 0xee, sizeof(to));
+				weir_wave_copy(1, WEIR_ADDR(to) + target, WEIR_ADDR(from) + source, bytes);
+				check_copy(to, from, target, source, bytes);
+			}
+}
+
+enum { ENGINES = 3, EACH = 2, FORWARDERS = 2 };
+
+/* Who waits on a volume whose blocks lanes place helps each of its queue pairs by and by, its own ones most
+ * often; of a closed one only those of the volume. */
+static void test_every_queue_of_a_volume_is_helped(void **state)
+{
+	static struct weir_queue queues[ENGINES * EACH], forwarders[FORWARDERS];
+	static struct weir_placed placed;
+	uint32_t engines[ENGINES * EACH] = { 0 }, own[FORWARDERS] = { 0 };
+
+	(void)state;
+	open_rig();
+	placed.queues = WEIR_ADDR(queues);
+	placed.engines = ENGINES;
+	placed.queues_each = EACH;
+	rig.disk.queues = WEIR_ADDR(forwarders);
+	rig.disk.queue_count = FORWARDERS;
+	for (uint32_t opened = 0; opened < 2; opened++) {
+		for (uint32_t i = 0; i < FORWARDERS; i++)
+			forwarders[i].volume = opened ? WEIR_ADDR(&placed) : 0;
+		for (uint32_t i = 0; i < 32 * (ENGINES + 1); i++) {
+			WEIR_GLOBAL struct weir_queue *queue = weir_disk_queue_by(&rig.disk, i);
+			uint64_t at = (WEIR_ADDR(queue) - WEIR_ADDR(queues)) / sizeof(*queue);
+
+			if (at < ENGINES * EACH)
+				engines[at]++;
+			else
+				own[(WEIR_ADDR(queue) - WEIR_ADDR(forwarders)) / sizeof(*queue)]++;
+		}
+		for (uint32_t i = 0; i < ENGINES * EACH; i++)
+			assert_int_equal(engines[i], !opened ? 0 : i % EACH ? 4 : 28);
+	}
+	assert_true(own[0] > own[1] && own[1] > 0);
+	assert_int_equal(own[0] + own[1], 32 * (ENGINES + 1) + 32);
+}
+
+/* What files on storage and orders of epochs are made with: the first words of splitmix64. */
+static void test_words_that_never_change(void **state)
+{
+	static const uint64_t words[] = { 0xe220a8397b1dcdaf, 0x6e789e6aa1b965f4, 0x06c45d188009454f };
+	uint64_t next = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(*words); i++)
+		assert_true(weir_mix_next(&next) == words[i]);
+	assert_true(weir_mix_u64(0) == 0);
+	assert_true(weir_mix_u64(WEIR_MIX_STEP) == words[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_who_is_answered),
+		cmocka_unit_test(test_where_pulled_data_lies),
+		cmocka_unit_test(test_a_failed_request_says_what_it_was),
+		cmocka_unit_test(test_commands_of_a_dead_queue),
+		cmocka_unit_test(test_shadows_are_rung_when_asked_for),
+		cmocka_unit_test(test_copies_keep_to_their_length),
+		cmocka_unit_test(test_every_queue_of_a_volume_is_helped),
+		cmocka_unit_test(test_words_that_never_change),
+	};
+
+	return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
+}
