@@ -5,6 +5,7 @@
  */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -220,7 +221,7 @@ static void responses_and_failures_are_told_apart(void **state)
 
 /* ---- a queue pair ---- */
 
-enum { DEPTH = 2, ALONE = 1 };
+enum { DEPTH = 4, ALONE = 1 };
 
 /** struct pair - a queue pair by way of the NIC above */
 struct pair {
@@ -243,7 +244,7 @@ static void open_pair(void)
 					  .sq_doorbell = WEIR_ADDR(&pair.doorbells[0]),
 					  .cq_doorbell = WEIR_ADDR(&pair.doorbells[1]),
 					  .depth = DEPTH,
-					  .depth_log2 = 1,
+					  .depth_log2 = 2,
 					  .doorbell_kind = WEIR_DOORBELL_NIC,
 					  .nic = WEIR_ADDR(&nic.mlx5) };
 	for (unsigned i = 0; i < COMPLETIONS; i++)
@@ -280,6 +281,140 @@ static void a_command_ends_whose_arrival_is_never_known(void **state)
 	assert_int_equal(weir_cq_reap(&pair.queue, ALONE), 0);
 }
 
+/* Where the NIC's counts stand when lanes come, near their wraps; and commands enough for all of them to go
+ * round. */
+enum {
+	FIRST_SENT = 0xfffff3,
+	FIRST_RECEIVED = 0xfffffe,
+	FIRST_SEND = 0xfff0,
+	FIRST_RECEIVE = 0xfffa,
+	COMMANDS = 200000,
+	PAIR_ID = 9,
+};
+
+static uint32_t answers;
+
+/* A response comes to the command in @capsule. It has neither a phase nor a queue. */
+static void respond(const unsigned char *capsule, uint32_t status)
+{
+	uint32_t cdw0, number = FIRST_RECEIVED + answers;
+	struct nvme_cqe *message = &pair.messages[answers % (2 * DEPTH)];
+	struct mlx5_cqe64 *entry = &pair.received[number % COMPLETIONS];
+
+	memcpy(&cdw0, capsule, sizeof(cdw0));
+	message->dw2 = 0x77777777;
+	message->dw3 = cdw0 >> 16 | (answers & 1) << 16 | status << 17;
+	memset(entry, 0x77, sizeof(*entry));
+	entry->op_own = MLX5_CQE_RESP_SEND << 4;
+	mlx5dv_set_cqe_owner(entry, number >> COMPLETION_LOG2 & 1);
+	answers++;
+}
+
+static void open_used_pair(void)
+{
+	open_pair();
+	pair.queue.id = PAIR_ID;
+	pair.queue.block_log2 = 9;
+	nic.mlx5.receive_record = WEIR_ADDR(&nic.send_records[MLX5_RCV_DBR]);
+	nic.mlx5.capsule_key = KEY;
+	nic.mlx5.first_send = FIRST_SEND;
+	nic.mlx5.first_receive = FIRST_RECEIVE;
+	nic.mlx5.sent.first = FIRST_SENT;
+	nic.mlx5.received.first = FIRST_RECEIVED;
+	weir_store_u32_relaxed_dev(&nic.mlx5.sent_blocks, FIRST_SEND);
+	nic.read = FIRST_SEND;
+	nic.wrote = FIRST_SENT;
+	answers = 0;
+}
+
+/* Submit @count reads and have the NIC carry them to the other end, which answers the last one first. The NIC
+ * may be late to find out that the last one has arrived: until then nobody is told of that. */
+static void exchange(struct weir_event *events, uint32_t count, uint32_t first, bool late)
+{
+	_Alignas(64) unsigned char capsules[DEPTH][NVME_CAPSULE_COMMAND_BYTES];
+	struct mlx5_cqe64 *last = &nic.completions[(nic.wrote + count - 1) % COMPLETIONS];
+	uint8_t owned;
+
+	for (uint32_t i = 0; i < count; i++) {
+		struct weir_request request = { .opcode = NVME_OPCODE_READ,
+						.blocks = 1,
+						.lba = first + i,
+						.target_kind = WEIR_TARGET_EVENT,
+						.target = WEIR_ADDR(&events[i]) };
+
+		weir_event_reset(&events[i]);
+		assert_int_equal(weir_sq_try_submit(&pair.queue, ALONE, ALONE, request, weir_age_none()), 1);
+		assert_int_equal(carry_out(capsules[i]), NVME_CAPSULE_COMMAND_BYTES);
+	}
+	assert_int_equal(nic.read, FIRST_SEND + first + count);
+	for (uint32_t i = count; i-- > 0;)
+		respond(capsules[i], (first + i) % 3 ? 0 : NVME_STATUS_WRITE_FAULT);
+	owned = last->op_own;
+	if (late) {
+		last->op_own = MLX5_CQE_INVALID << 4;
+		assert_int_equal(weir_cq_reap(&pair.queue, ALONE), 0);
+		assert_true(weir_event_test(&events[count - 1]) == 0);
+	}
+	last->op_own = owned;
+	assert_int_equal(weir_cq_reap(&pair.queue, ALONE), count);
+	assert_int_equal(weir_cq_reap(&pair.queue, ALONE), 0); /* and the NIC is told */
+}
+
+/* Each command is told once how the other end answered it, and the NIC has its memory and its entries again,
+ * while all counts go round. */
+static void a_pair_goes_on_while_counts_wrap(void **state)
+{
+	uint32_t count;
+
+	(void)state;
+	open_used_pair();
+	for (uint32_t done = 0; done < COMMANDS; done += count) {
+		struct weir_event events[DEPTH];
+
+		count = 1 + done % (DEPTH - 1);
+		exchange(events, count, done, done % 5 == 0);
+		for (uint32_t i = 0; i < count; i++)
+			assert_int_equal(weir_status_nvme(weir_event_status(weir_event_test(&events[i]))),
+					 (done + i) % 3 ? 0 : NVME_STATUS_WRITE_FAULT);
+		assert_int_equal(be32toh(nic.send_records[MLX5_SND_DBR]),
+				 (FIRST_SEND + done + count) & 0xffff);
+		assert_int_equal(be32toh(nic.send_records[MLX5_RCV_DBR]),
+				 (FIRST_RECEIVE + done + count) & 0xffff);
+		assert_int_equal(be32toh(nic.completion_records[0]), (FIRST_SENT + done + count) & 0xffffff);
+		assert_int_equal(be32toh(nic.completion_records[1]),
+				 (FIRST_RECEIVED + done + count) & 0xffffff);
+	}
+	assert_true(weir_load_u64_relaxed_dev(&pair.queue.completed) >= COMMANDS);
+	assert_true(weir_load_u64_relaxed_dev(&pair.queue.rogue) == 0);
+	assert_int_equal(weir_load_u32_relaxed_sys(&nic.mlx5.failed), 0);
+}
+
+/* What the NIC says of a failure is kept for the host, of a send or of what was to come, the last one. */
+static void a_failure_is_kept(void **state)
+{
+	static const uint8_t kinds[] = { MLX5_CQE_REQ_ERR, MLX5_CQE_RESP_ERR };
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		struct mlx5_cqe64 *entry;
+		uint32_t number = i ? FIRST_RECEIVED : FIRST_SENT;
+
+		begin(NULL);
+		open_used_pair();
+		entry = i ? &pair.received[number % COMPLETIONS] : &nic.completions[number % COMPLETIONS];
+		memset(entry, 0, sizeof(*entry));
+		((struct mlx5_err_cqe *)entry)->syndrome = MLX5_CQE_SYNDROME_LOCAL_PROT_ERR;
+		entry->op_own = (uint8_t)(kinds[i] << 4);
+		mlx5dv_set_cqe_owner(entry, number >> COMPLETION_LOG2 & 1);
+		if (i == 0)
+			weir_nic_reap_sent(&pair.queue);
+		else
+			assert_int_equal(weir_nic_arrived(&pair.queue, 0), 0);
+		assert_int_equal(weir_load_u32_relaxed_sys(&nic.mlx5.failed),
+				 MLX5_CQE_SYNDROME_LOCAL_PROT_ERR + 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +424,8 @@ int main(void)
 		cmocka_unit_test_setup(a_batch_is_rung_once, begin),
 		cmocka_unit_test_setup(responses_and_failures_are_told_apart, begin),
 		cmocka_unit_test_setup(a_command_ends_whose_arrival_is_never_known, begin),
+		cmocka_unit_test_setup(a_pair_goes_on_while_counts_wrap, begin),
+		cmocka_unit_test_setup(a_failure_is_kept, begin),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
