@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include <weir/core/cache/extent.h>
 #include <weir/weir.h>
 
 #include "../rig/context.h"
@@ -494,6 +495,50 @@ static void test_a_stripe_of_nothing(void **state)
 	close_pair(&pair);
 }
 
+/* Line @at of member @number: there, and of as many blocks as the member still has. */
+static void check_line(struct weir_lines *lines, struct weir_extent *extent, u32 number, u64 at)
+{
+	WEIR_GLOBAL struct weir_disk *disk = weir_at(extent->disks, struct weir_disk, number);
+	u64 within = at & (((u64)1 << extent->unit_log2) - 1), unit = at >> extent->unit_log2;
+	u64 line = ((unit * extent->disk_count + number) << extent->unit_log2) + within;
+	u64 left = disk->blocks - at * 8;
+
+	assert_true(weir_extent_disk(extent, line) == disk);
+	assert_true(weir_extent_line(extent, line) == at);
+	assert_true(weir_extent_lba(lines, extent, line) == at * 8);
+	assert_int_equal(weir_extent_blocks(lines, extent, line), left < 8 ? left : 8);
+}
+
+/* Every member's first, middle and last lines, of storages of any size: the last one ends with the storage.
+ */
+static void test_lines_and_their_blocks(void **state)
+{
+	static const u64 sizes[] = { 29, 64, ((u64)1 << 32) + 5, 9 * ((u64)1 << 32) + 8, ((u64)1 << 38) - 1 };
+	struct weir_lines lines = { .line_log2 = 12 };
+	struct weir_disk disks[3];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
+		for (u32 members = 1; members <= 3; members++)
+			for (u32 unit_log2 = 0; unit_log2 <= 2; unit_log2++) {
+				struct weir_extent extent = { .disks = WEIR_ADDR(disks),
+							      .disk_count = members,
+							      .unit_log2 = unit_log2 };
+				u64 last = (sizes[i] - 1) / 8;
+
+				memset(disks, 0, sizeof(disks));
+				for (u32 number = 0; number < members; number++) {
+					disks[number].block_log2 = 9;
+					disks[number].blocks = sizes[i];
+					check_line(&lines, &extent, number, 0);
+					check_line(&lines, &extent, number, 1);
+					check_line(&lines, &extent, number, last / 2);
+					check_line(&lines, &extent, number, last - 1);
+					check_line(&lines, &extent, number, last);
+				}
+			}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -503,6 +548,7 @@ int main(void)
 		cmocka_unit_test(test_lines_past_the_extent),
 		cmocka_unit_test(test_no_element_at_the_end),
 		cmocka_unit_test(test_a_stripe_of_nothing),
+		cmocka_unit_test(test_lines_and_their_blocks),
 	};
 
 	return test_begins() ? cmocka_run_group_tests_name("extent", tests, NULL, NULL) : 0;

@@ -222,6 +222,27 @@ static void check(const char *row, const char *event, const char *cell, u64 befo
 											    : 0);
 }
 
+/* What the host is told of lines that came and went: as much as happened, less what came to nothing. */
+static void check_counts(const char *row, const char *event, const char *cell)
+{
+	u64 unsent = !strcmp(event, "fetch unsent");
+	const struct {
+		WEIR_GLOBAL weir_shared_u64 *counter;
+		u64 expected;
+	} counts[] = {
+		{ &cache.lines.misses, 0 - unsent },
+		{ &cache.lines.retracted, unsent },
+		{ &cache.lines.evictions, !strcmp(event, "reserve") && !strcmp(row, "READY") },
+		{ &cache.lines.writebacks, (u64)!strcmp(cell, "WRITING") - !strcmp(event, "write unsent") },
+		{ &cache.lines.write_errors, 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(*counts); i++)
+		if (weir_load_u64_relaxed_dev(counts[i].counter) != counts[i].expected)
+			fail_msg("%s, %s: count %zu is %lld", row, event, i,
+				 (long long)weir_load_u64_relaxed_dev(counts[i].counter));
+}
+
 static void check_cell(char *const *cells, char *const *head, size_t column)
 {
 	for (size_t e = 0; e < EVENTS; e++) {
@@ -232,6 +253,7 @@ static void check_cell(char *const *cells, char *const *head, size_t column)
 		lay_out(state_named(cells[0]), 0);
 		before = seen();
 		events[e].happen();
+		check_counts(cells[0], head[column], cells[column]);
 		if (strcmp(cells[column], "–"))
 			check(cells[0], head[column], cells[column], before);
 		else if (seen() != before)
@@ -401,7 +423,8 @@ static void test_a_sweep_keeps_to_its_range(void **state)
 static void test_which_blocks_could_not_be_written(void **state)
 {
 	enum { LINES = WEIR_SWEEP_NAMED + 2 };
-	struct weir_disk disks[2] = { { .id = 3, .block_log2 = 9 }, { .id = 7, .block_log2 = 9 } };
+	struct weir_disk disks[2] = { { .id = 3, .block_log2 = 9, .blocks = 1000 },
+				      { .id = 7, .block_log2 = 9, .blocks = 2000 } };
 	struct weir_extent extent = {
 		.disks = WEIR_ADDR(disks), .disk_count = 2, .unit_log2 = 1, .key_base = 10, .lines = 100
 	};
@@ -430,6 +453,71 @@ static void test_which_blocks_could_not_be_written(void **state)
 		assert_int_equal(note.named[line].status, FAULT + line);
 		assert_int_equal(note.named[line].lba, (line / 4 * 2 + line % 2) * 8);
 	}
+	weir_line_blame(&cache.lines, 10 + 7, FAULT); /* the context tells of it likewise */
+	assert_int_equal(cache.fault.disk, 7);
+	assert_int_equal(cache.fault.source, WEIR_FAULT_WRITE);
+	assert_int_equal(cache.fault.status, FAULT);
+	assert_int_equal(cache.fault.position, 3 * 8);
+	assert_int_equal(cache.fault.limit, 2000);
+	/* those that are not named leave no trace in what lies behind the names */
+	assert_true(weir_load_u64_relaxed_dev(&note.late) == 0);
+	for (u32 i = 0; i < WEIR_SWEEP_LATE; i++)
+		assert_int_equal(weir_load_u32_relaxed_dev(&note.waited[i]), 0);
+}
+
+/* Which lines a sweep has to do with, by their states; and of which one that gives up has lost something. */
+static void test_which_lines_concern_a_sweep(void **state)
+{
+	struct weir_sweep sweep = { .first_key = 1, .end_key = 101 };
+
+	(void)state;
+	for (size_t s = 0; s < STATES; s++)
+		for (sweep.kind = WEIR_SWEEP_FLUSH; sweep.kind <= WEIR_SWEEP_DROP; sweep.kind++) {
+			u64 bits = states[s].bits;
+			u32 unwritten = (bits & WEIR_LINE_BIT_READY) && bits != WEIR_LINE_READY,
+			    drops = sweep.kind == WEIR_SWEEP_DROP;
+			struct weir_sweeper lane = weir_sweep_begin(sweep);
+
+			lay_out(s, 0);
+			assert_int_equal(weir_sweep_minds(sweep, seen()) != 0,
+					 drops ? bits != WEIR_LINE_INVALID
+					       : unwritten || (bits == WEIR_LINE_BUSY &&
+							       sweep.kind == WEIR_SWEEP_DRAIN));
+			lane.key = KEY;
+			lane = weir_sweep_give_up(lane, &cache.lines, sweep, 0, WEIR_E_TIMEOUT);
+			assert_int_equal(lane.key, 0);
+			assert_int_equal(lane.result.status,
+					 unwritten || drops ? (u32)WEIR_E_TIMEOUT : WEIR_OK);
+		}
+}
+
+/* A line's tries, and the write-back that it waits for, are no other line's. */
+static void test_each_line_of_a_sweep_begins_anew(void **state)
+{
+	struct weir_disk disk = { .block_log2 = 9, .timeout_ns = 1000 };
+	struct weir_extent extent = {
+		.disks = WEIR_ADDR(&disk), .disk_count = 1, .key_base = 1, .lines = 100
+	};
+	struct weir_sweep sweep = { .first_key = 1, .end_key = 101, .stride = 1, .kind = WEIR_SWEEP_FLUSH };
+	struct weir_sweeper lane = weir_sweep_begin(sweep);
+
+	(void)state;
+	lay_out(state_named("MODIFIED"), 0);
+	weir_store_u64_relaxed_dev(&cache.lines.extents, WEIR_ADDR(&extent));
+	weir_store_u32_relaxed_dev(&cache.lines.extent_count, 1);
+	lane.again = 1 + 2 * WEIR_RETRY_ONE;
+	lane.joined = 1;
+	lane.deadline = 1;
+	lane = weir_sweep_next(lane, &cache.lines, sweep, weir_sweep_slots(&cache.lines, sweep));
+	assert_int_equal(lane.key, KEY);
+	assert_int_equal(lane.slot, WAY + 1);
+	assert_int_equal(lane.again, 0);
+	assert_int_equal(lane.joined, 0);
+	assert_true(lane.deadline > 1);
+	lane.key = 0;
+	lane = weir_sweep_next(lane, &cache.lines, sweep, WEIR_WAYS);
+	assert_int_equal(lane.key, 0);
+	assert_int_equal(lane.slot, WEIR_WAYS);
 }
 
 /* A storage that did not answer in time is the one that is noted, wherever its number falls, and no other. */
@@ -469,6 +557,8 @@ int main(void)
 		cmocka_unit_test(test_four_reads_are_heard_of),
 		cmocka_unit_test(test_a_sweep_keeps_to_its_range),
 		cmocka_unit_test(test_which_blocks_could_not_be_written),
+		cmocka_unit_test(test_which_lines_concern_a_sweep),
+		cmocka_unit_test(test_each_line_of_a_sweep_begins_anew),
 		cmocka_unit_test(test_who_was_late),
 	};
 

@@ -290,6 +290,25 @@ static void test_hits_write_only_what_is_new(void **state)
 	}
 }
 
+/* Six lines through a cache of four: the host is told of each that came, and of each that made room. */
+static void test_what_came_and_went(void **state)
+{
+	(void)state;
+	for (unsigned policy = 0; policy < WEIR_POLICY_USER; policy++) {
+		struct weir_cache_stats stats = { .size = sizeof(stats) };
+		struct stage stage;
+
+		open_stage(&stage, (enum weir_policy)policy, "virt:64K?block=512");
+		for (uint64_t line = 0; line < 6; line++)
+			assert_int_equal(read_line(&stage, line), 0);
+		must(weir_cache_stats(stage.cache, &stats));
+		assert_int_equal(stats.misses, 6);
+		assert_int_equal(stats.evictions, 2);
+		assert_int_equal(stats.writebacks, 0);
+		close_stage(&stage);
+	}
+}
+
 /* A line that could not be read is tried again where it is, under every policy. */
 static void test_a_failed_line_is_tried_again(void **state)
 {
@@ -375,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_many_lanes_read_right_data),
 		cmocka_unit_test(test_resident_lines_miss_once),
 		cmocka_unit_test(test_hits_write_only_what_is_new),
+		cmocka_unit_test(test_what_came_and_went),
 		cmocka_unit_test(test_a_failed_line_is_tried_again),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_refusals),
