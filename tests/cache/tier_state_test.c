@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#include <weir/core/cache/flush.h>
 #include <weir/core/share/sharing.h>
 
 enum { KEY = 5, OTHER_KEY = 9, LINE_BYTES = 512, WAY = 2, CELLS = 12 };
@@ -91,7 +92,9 @@ static void event_gone_up(void)
 
 static void event_dropped(void)
 {
-	(void)weir_tier_try_drop(&cache.lines, 0, KEY);
+	u64 word = weir_load_u64_relaxed_dev(&cache.set.word[WAY]);
+
+	assert_int_equal(weir_tier_try_drop(&cache.lines, 0, KEY), weir_line_evictable(word));
 }
 
 static const struct {
@@ -275,6 +278,107 @@ static void test_shares_of_the_tier(void **unused)
 		}
 }
 
+static void expect_counts(u64 hits, u64 kept, u64 dropped)
+{
+	assert_int_equal(weir_load_u64_relaxed_dev(&cache.tier.hits), hits);
+	assert_int_equal(weir_load_u64_relaxed_dev(&cache.tier.kept), kept);
+	assert_int_equal(weir_load_u64_relaxed_dev(&cache.tier.dropped), dropped);
+}
+
+/* What becomes of a line that makes room, in each state of the tier's: it goes down, or is there still, or is
+ * lost, and is counted as that once it has made room. */
+static void test_what_becomes_of_a_line(void **unused)
+{
+	static const struct {
+		u64 key;
+		const char *state;
+		weir_addr down;
+	} cases[] = {
+		{ OTHER_KEY, "INVALID", 0 },
+		{ OTHER_KEY, "READY", 0 },
+		{ OTHER_KEY, "BUSY", WEIR_TIER_DROPPED },
+		{ OTHER_KEY, "pinned", WEIR_TIER_DROPPED },
+		{ KEY, "READY", WEIR_TIER_KEPT },
+		{ KEY, "pinned", WEIR_TIER_KEPT },
+		{ KEY, "BUSY", WEIR_TIER_KEPT },
+	};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		u64 old = cases[i].key << WEIR_LINE_KEY_SHIFT, before;
+		weir_addr down;
+		size_t state = 0;
+
+		while (strcmp(states[state].name, cases[i].state) != 0)
+			state++;
+		lay_out(state);
+		assert_true(weir_tier_reserve(&cache.lines, 0, old | WEIR_LINE_FAILED) == 0); /* of no use */
+		before = weir_load_u64_relaxed_dev(&cache.set.word[WAY]);
+		down = weir_tier_reserve(&cache.lines, 0, old | WEIR_LINE_READY);
+		assert_true(down == (cases[i].down ? cases[i].down : slot()));
+		expect_counts(0, 0, 0);
+		assert_true(weir_tier_leaves(&cache.lines, down) == (cases[i].down ? 0 : slot()));
+		expect_counts(0, cases[i].down == WEIR_TIER_KEPT, cases[i].down == WEIR_TIER_DROPPED);
+		assert_true((weir_load_u64_relaxed_dev(&cache.set.word[WAY]) == before) ==
+			    (cases[i].down != 0));
+		weir_tier_unreserve(&cache.lines, down);
+		assert_true(cases[i].down ||
+			    weir_line_empty(weir_load_u64_relaxed_dev(&cache.set.word[WAY])));
+		assert_true(!cases[i].down || weir_load_u64_relaxed_dev(&cache.set.word[WAY]) == before);
+	}
+	lay_out(3);
+	weir_tier_consumed(&cache.lines, slot());
+	expect_counts(1, 0, 0);
+}
+
+/* A set gives up its lines of a range, and those of its tier, but for what is in use: that is told, to be
+ * come back for. */
+static void test_sets_are_dropped(void **unused)
+{
+	static const struct {
+		u64 key, bits;
+		u32 goes;
+	} cases[] = {
+		{ KEY, WEIR_LINE_READY, 1 },
+		{ KEY + 1, WEIR_LINE_READY | WEIR_LINE_USED, 1 },
+		{ KEY, WEIR_LINE_MODIFIED, 1 },
+		{ KEY, WEIR_LINE_FAILED, 1 },
+		{ KEY, WEIR_LINE_READY | WEIR_LINE_PIN, 0 },
+		{ KEY + 1, WEIR_LINE_BUSY | WEIR_LINE_PIN, 0 },
+		{ KEY, WEIR_LINE_WRITING, 0 },
+		{ KEY - 1, WEIR_LINE_READY, 0 },
+		{ KEY + 2, WEIR_LINE_READY, 0 },
+	};
+	static struct weir_set words;
+	static struct weir_set_policy policy;
+	struct weir_sweep sweep = { .first_key = KEY, .end_key = KEY + 2, .kind = WEIR_SWEEP_DROP };
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++)
+		for (u32 place = 0; place < 2 * WEIR_WAYS; place++) {
+			weir_shared_u64 *word =
+				place < WEIR_WAYS ? &words.word[place] : &cache.set.word[place - WEIR_WAYS];
+			u64 seen =
+				cases[i].key << WEIR_LINE_KEY_SHIFT | 9 * WEIR_LINE_VERSION | cases[i].bits;
+			u32 within = cases[i].key == KEY || cases[i].key == KEY + 1;
+
+			lay_out(0);
+			memset(&words, 0, sizeof(words));
+			cache.lines.words = WEIR_ADDR(&words);
+			cache.lines.policies = WEIR_ADDR(&policy);
+			weir_store_u64_relaxed_dev(word, seen);
+			weir_store_u32_relaxed_dev(&policy.lock, 1); /* another lane's */
+			assert_int_equal(weir_set_try_drop(&cache.lines, sweep, 0), KEY);
+			assert_true(weir_load_u64_relaxed_dev(word) == seen);
+			weir_store_u32_relaxed_dev(&policy.lock, 0);
+			assert_int_equal(weir_set_try_drop(&cache.lines, sweep, 0),
+					 within && !cases[i].goes ? cases[i].key : 0);
+			assert_true(weir_load_u64_relaxed_dev(word) ==
+				    (cases[i].goes ? 9 * WEIR_LINE_VERSION : seen));
+			assert_int_equal(weir_load_u32_relaxed_dev(&policy.lock), 0);
+		}
+}
+
 /* A line on its way into the tier has a copy there soon: it goes to no shared buffer until that can be
  * dropped. */
 static void test_shared_once_it_is_down(void **unused)
@@ -314,7 +418,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_table),          cmocka_unit_test(test_the_oldest_goes),
 		cmocka_unit_test(test_who_is_used_stays),  cmocka_unit_test(test_places),
-		cmocka_unit_test(test_shares_of_the_tier), cmocka_unit_test(test_shared_once_it_is_down),
+		cmocka_unit_test(test_shares_of_the_tier), cmocka_unit_test(test_what_becomes_of_a_line),
+		cmocka_unit_test(test_sets_are_dropped),   cmocka_unit_test(test_shared_once_it_is_down),
 	};
 
 	return cmocka_run_group_tests_name("tier_state", tests, NULL, NULL);

@@ -33,6 +33,7 @@ struct rig {
 	uint32_t doorbells[2];
 	uint64_t data[WEIR_WAYS][WORDS] __attribute__((aligned(64)));
 	uint64_t buffer[WORDS] __attribute__((aligned(64)));
+	uint64_t behind[WORDS];
 	uint64_t position;
 };
 
@@ -255,6 +256,116 @@ static void test_a_last_holder_keeps_a_line_that_has_no_room(void **state)
 	free(rig);
 }
 
+/* The storage ends in the midst of the line: that much moves to the buffer and back, and no byte beside it,
+ * in the buffer's memory or in the cache's. */
+static void test_a_line_moves_as_far_as_its_storage_goes(void **state)
+{
+	(void)state;
+	for (uint32_t line_state = WEIR_LINE_MODIFIED; line_state <= WEIR_LINE_READY; line_state += 2) {
+		struct rig *rig = open_rig();
+
+		rig->lines.line_log2 = 10;
+		rig->disk.blocks = 1;
+		rig->words.word[1].value_ = (uint64_t)KEY << WEIR_LINE_KEY_SHIFT | line_state;
+		for (unsigned i = 0; i < WEIR_WAYS * WORDS; i++)
+			rig->data[i / WORDS][i % WORDS] = 1000 + i;
+		acquire(rig);
+		assert_int_equal(rig->queue.tail.value_, 0);
+		for (unsigned i = 0; i < WORDS; i++) {
+			assert_int_equal(rig->buffer[i], 1000 + 2 * WORDS + i);
+			assert_int_equal(rig->behind[i], 0);
+		}
+		expect_state(rig, 0, line_state == WEIR_LINE_READY ? "Exclusive" : "Modified", 1);
+		modify(rig);
+		memset(rig->data, 0x55, sizeof(rig->data));
+		rig->words.word[2].value_ = rig->words.word[3].value_ =
+			(uint64_t)(KEY + 1) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_PIN | WEIR_LINE_READY;
+		let_go(rig);
+		for (unsigned i = 0; i < 2 * WORDS; i++) {
+			uint32_t way = weir_set_find(&rig->words, KEY).way;
+			uint64_t word = rig->data[2 * way + i / WORDS][i % WORDS];
+
+			assert_int_equal(word, i >= WORDS ? 0x5555555555555555
+					       : i == 3   ? 33
+							  : rig->buffer[i]);
+		}
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig->share.propagated), 1);
+		free(rig);
+	}
+}
+
+/* Every line of the set is dirty, and the buffer's last holder wants room. */
+static struct rig *open_crowded(void)
+{
+	struct rig *rig = open_rig();
+
+	rig->lines.extents.value_ = address_of(&rig->extent);
+	rig->lines.extent_count.value_ = 1;
+	bring_to(rig, "Modified", 1);
+	for (unsigned i = 0; i < WEIR_WAYS; i++)
+		rig->words.word[i].value_ =
+			(uint64_t)(KEY + 1 + i) << WEIR_LINE_KEY_SHIFT | WEIR_LINE_MODIFIED;
+	return rig;
+}
+
+/* One step of that holder, who is not done; @states: of the set's lines then, and the status of the first. */
+static void expect_waiting(struct rig *rig, const uint32_t states[WEIR_WAYS], uint32_t status)
+{
+	assert_int_equal(weir_share_try_propagate(1, 1, &rig->lines, &rig->extent, 0, rig->position, 1),
+			 WEIR_E_LOCKED);
+	expect_state(rig, 0, "Modified", 1);
+	assert_int_equal(rig->policy.lock.value_, 0);
+	for (unsigned i = 0; i < WEIR_WAYS; i++) {
+		assert_int_equal(weir_line_state(rig->words.word[i].value_), states[i]);
+		assert_int_equal(rig->policy.status[i].value_, i ? WEIR_OK : status);
+	}
+}
+
+/* A step that begins a write-back, or wants to read, and finds no slot or a dead storage leaves nothing
+ * begun. */
+static void test_steps_that_come_to_nothing(void **state)
+{
+	static const uint32_t dirty[] = { WEIR_LINE_MODIFIED, WEIR_LINE_MODIFIED, WEIR_LINE_MODIFIED,
+					  WEIR_LINE_MODIFIED };
+	static const uint32_t begun[] = { WEIR_LINE_WRITING, WEIR_LINE_MODIFIED, WEIR_LINE_MODIFIED,
+					  WEIR_LINE_MODIFIED };
+	struct weir_registered registered;
+	struct rig *rig = open_crowded();
+
+	(void)state;
+	rig->queue_slots[1].sequence.value_ = 1; /* another's command */
+	expect_waiting(rig, dirty, WEIR_STATUS_UNSENT);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig->lines.writebacks), 0);
+	assert_int_equal(rig->queue.tail.value_, 1);
+	rig->queue_slots[1].sequence.value_ = 0;
+	expect_waiting(rig, begun, WEIR_STATUS_UNSENT);
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig->lines.writebacks), 1);
+	assert_int_equal(rig->queue.tail.value_, 2);
+	assert_int_equal(rig->sq[1].cdw0 & 0xff, NVME_OPCODE_WRITE);
+	assert_int_equal(rig->sq[1].cdw10, 1);
+	expect_waiting(rig, begun, WEIR_STATUS_UNSENT); /* one at a time */
+	assert_int_equal(rig->queue.tail.value_, 2);
+	free(rig);
+	rig = open_crowded();
+	rig->queue.dead.value_ = WEIR_E_DEVICE_DEAD;
+	expect_waiting(rig, dirty, WEIR_E_DEVICE_DEAD);
+	assert_int_equal(rig->queue.tail.value_, 1);
+	free(rig);
+	rig = open_rig();
+	for (unsigned step = 0; step < 2; step++) { /* no slot; the set is another lane's */
+		rig->queue_slots[0].sequence.value_ = step == 0;
+		rig->policy.lock.value_ = step;
+		registered =
+			weir_share_try_register(1, 1, &rig->lines, &rig->extent, 0, address_of(rig->buffer));
+		assert_int_equal(registered.outcome, WEIR_SHARE_RETRY);
+		assert_int_equal(rig->policy.lock.value_, step);
+		assert_int_equal(rig->queue.tail.value_, 0);
+		for (unsigned i = 0; i < WEIR_WAYS; i++)
+			assert_true((rig->entries.word[i].value_ & ~(uint64_t)WEIR_SHARE_VERSIONS) == 0);
+	}
+	free(rig);
+}
+
 static void test_references_and_buckets_are_bounded(void **state)
 {
 	struct rig *rig = open_rig();
@@ -291,6 +402,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_every_row_of_the_table),
 		cmocka_unit_test(test_a_last_holder_keeps_a_line_that_has_no_room),
+		cmocka_unit_test(test_a_line_moves_as_far_as_its_storage_goes),
+		cmocka_unit_test(test_steps_that_come_to_nothing),
 		cmocka_unit_test(test_references_and_buckets_are_bounded),
 	};
 
