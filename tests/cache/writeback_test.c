@@ -1,8 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writing through caches of every size: what ends up on storage, element by element. */
+#include <unistd.h>
+
 #include "writeback_cases.h"
 
 static const uint32_t ELEMENTS[] = { 1, 2, 4, 8, 16 };
+
+static struct weir_stats storage_stats(struct rig *rig, unsigned i)
+{
+	struct weir_stats stats = { .size = sizeof(stats) };
+
+	must(weir_stats(rig->storages[i], &stats));
+	return stats;
+}
+
+/* Each command of the cache since @before is a line that came or was written back; and of those that came all
+ * made another one go, but as many as there is room for. @others: commands that are not the cache's. */
+static void check_counts(struct rig *rig, struct weir_stats before, uint64_t others)
+{
+	struct weir_cache_stats stats = stats_of(rig);
+	struct weir_stats after = storage_stats(rig, 0);
+	uint64_t expected = before.commands + stats.misses + stats.writebacks + others;
+
+	/* a service counts a command after it has told of it */
+	for (unsigned i = 0; i < 10000 && after.commands < expected; i++) {
+		usleep(1000);
+		after = storage_stats(rig, 0);
+	}
+	assert_int_equal(after.failed, before.failed);
+	assert_int_equal(after.commands, expected);
+	assert_true(stats.evictions + rig->shape.lines >= stats.misses);
+	assert_true(stats.evictions <= stats.misses + stats.retracted);
+}
 
 static void test_every_element_cache_and_width(void **state)
 {
@@ -16,11 +45,13 @@ static void test_every_element_cache_and_width(void **state)
 	(void)state;
 	for (size_t w = 0; w < test_width_count(); w++)
 		for (size_t c = 0; c < 6; c++) {
+			struct weir_stats before;
 			struct rig rig;
 
 			open_rig(&rig, (struct shape){ .width = test_width(w),
 						       .lines = caches[c].lines,
 						       .line_bytes = caches[c].line_bytes });
+			before = storage_stats(&rig, 0);
 			for (size_t e = c + w; e <= c + w + 2;
 			     e += 2) { /* every pair of size and cache, at some width */
 				struct test_put_args args = {
@@ -34,6 +65,7 @@ static void test_every_element_cache_and_width(void **state)
 				    caches[c].lines * caches[c].line_bytes >= rig.bytes);
 			must(weir_cache_flush(rig.cache, c % 2));
 			assert_int_equal(stats_of(&rig).dirty, 0);
+			check_counts(&rig, before, c % 2);
 			check_storages(&rig);
 			close_rig(&rig);
 		}
@@ -200,14 +232,6 @@ static void test_spans_of_any_alignment(void **state)
 		}
 		close_rig(&rig);
 	}
-}
-
-static struct weir_stats storage_stats(struct rig *rig, unsigned i)
-{
-	struct weir_stats stats = { .size = sizeof(stats) };
-
-	must(weir_stats(rig->storages[i], &stats));
-	return stats;
 }
 
 /* Lines that are overwritten as a whole; the last one as far as the storage has it. */
