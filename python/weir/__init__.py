@@ -97,7 +97,7 @@ def index(uri: str, manifest: str | None = None, format: str = "auto", checks: b
     path = manifest or uri[5:].split("?")[0] + ".weir"
     storages = _Storages([uri], context)
     try:
-        c.check(c.index(storages.handles[0], path.encode(), c.IndexOptions(format=format.encode(), checks=checks)))
+        c.check(c.index(storages.handles[0], os.fsencode(path), c.IndexOptions(format=format.encode(), checks=checks)))
     finally:
         storages.close()
     return path
@@ -107,7 +107,7 @@ def upload(uris: str | Sequence[str], source: str, format: str = "auto", context
     """Copy the samples of a folder or file to storages."""
     storages = _Storages(_list(uris), context)
     try:
-        c.check(c.upload(storages.handles, len(storages.handles), source.encode(), c.IndexOptions(format=format.encode())))
+        c.check(c.upload(storages.handles, len(storages.handles), os.fsencode(source), c.IndexOptions(format=format.encode())))
     finally:
         storages.close()
 
@@ -129,7 +129,7 @@ class Dataset:
     def _open(self) -> None:
         a = self._arguments
         names = a["manifests"] or [manifest_of(uri) for uri in a["uris"]]
-        manifests = (ctypes.c_char_p * len(names))(*[n.encode() if n else None for n in names])
+        manifests = (ctypes.c_char_p * len(names))(*[os.fsencode(n) if n else None for n in names])
         self._storages = _Storages(a["uris"], a["context"])
         self._process = os.getpid()
         options = c.MountOptions(manifests=manifests, chunk_bytes=a["chunk_bytes"], cache_bytes=a["cache_bytes"],
@@ -144,7 +144,7 @@ class Dataset:
 
     def _mounted(self) -> ctypes.c_void_p:
         """The handle; a process that was forked (a worker of torch's DataLoader) mounts anew: it has none of the parent's threads."""
-        if self._process != os.getpid():
+        if self._handle and self._process != os.getpid():
             self._handle = ctypes.c_void_p()
             self._open()
         if not self._handle:
