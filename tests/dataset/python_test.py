@@ -2,9 +2,11 @@
 """The Python package, over archives that the formats' own tools made. TAP; what is not installed is skipped by name."""
 from __future__ import annotations
 
+import errno
 import fnmatch
 import io
 import os
+import pickle
 import random
 import re
 import struct
@@ -12,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import types
 
 try:
     import numpy
@@ -290,6 +293,16 @@ def store(name: str) -> str:
     return f"file:{path(name)}"
 
 
+def raised(call: object, number: int, words: str) -> None:
+    """The library's sentence, and its errno as the system counts: above 0."""
+    try:
+        call()
+    except weir.WeirError as error:
+        assert words in str(error) and error.errno == number, f"{error.errno}, {error}, instead of {number}, {words}"
+    else:
+        raise AssertionError(f"not raised: {words}")
+
+
 def many() -> str:
     """4,000 records of 64 bytes, in four chunks of 64 KiB."""
     uri = f"file:{path('many')}"
@@ -298,6 +311,90 @@ def many() -> str:
             out.write(random.randbytes(64 * 4000))
         weir.index(uri, format="fixed:64")
     return uri
+
+
+def numbers(data: weir.Dataset, **options: object) -> list[int]:
+    return [int(number) for batch in data.epoch(batch=100, **options) for number in batch.samples]
+
+
+def test_rows() -> None:
+    """Of each row content, zeros behind it, length and label are the sample's, -1 being none; of one that is cut the length is not."""
+    contents = [random.randbytes(100 + 3 * i) for i in range(40)]
+    uri = shard("labels.tar", [member for i, content in enumerate(contents) for member in
+                               [(f"s{i:03}.bin", content)] + [(f"s{i:03}.cls", str(i % 7).encode())] * (i % 4 > 0)])
+    weir.index(uri)
+    for row_bytes in 0, 128:
+        with weir.Dataset(uri, row_bytes=row_bytes) as data:
+            for i, content in enumerate(contents):
+                assert data[f"s{i:03}.bin"] == (content, i % 7 if i % 4 else -1), i
+            seen = 0
+            for batch in data.epoch(batch=7):
+                for row, number in enumerate(batch.samples):
+                    content, label = data[int(number)]
+                    width = row_bytes or data.info.row_bytes
+                    assert batch.rows.shape[1] == width and batch.lengths[row] == len(content), (batch.rows.shape, batch.lengths[row])
+                    assert batch.rows[row].tobytes() == content[:width].ljust(width, b"\0") and batch[row] == content[:width]
+                    assert batch.labels[row] == (weir.NO_LABEL if label < 0 else label), (batch.labels[row], label)
+                    seen += 1
+            assert seen == len(contents)
+
+
+def test_orders_of_the_library() -> None:
+    """Seed, epoch, order and buffer are what the library has then; with one of them another, the order is another, else the same."""
+    with weir.Dataset(many(), chunk_bytes=1 << 16, cache_bytes=1 << 20) as data:
+        assert (len(data), data.info.chunks, data.info.chunk_bytes, data.info.cache_bytes) == (4000, 4, 1 << 16, 4 << 16)
+        for name, number in ("shuffled-chunk", 0), ("chunk", 1), ("full", 2):
+            data.epoch(seed=2**63 + 5, epoch=2**40 + 1, order=name, buffer_chunks=2)
+            assert f" seed={2**63 + 5} epoch={2**40 + 1} order={number} buffer=2 left=0-4000" in data.position(), data.position()
+        for order in weir.ORDERS:
+            first = numbers(data, seed=1, order=order)
+            assert first == numbers(data, seed=1, epoch=0, order=order) and sorted(first) == list(range(4000))
+            others = [{"seed": 2}, {"seed": 1, "epoch": 1}]
+            others += [{"seed": 1, "buffer_chunks": 1}] if order != "full" else []
+            assert all(numbers(data, order=order, **other) != first for other in others), order
+        refused(lambda: data.epoch(order="random"), "the orders are shuffled-chunk, chunk, full")
+        for rank, ranks in (2, 2), (-1, 2), (0, 0):
+            refused(lambda rank=rank, ranks=ranks: data.epoch(rank=rank, ranks=ranks), f"rank {rank} of {ranks}")
+        # Ranks divide the one order among themselves, the first of them having one more each.
+        all_of_it = numbers(data, seed=3)
+        parts = [numbers(data, seed=3, rank=rank, ranks=7) for rank in range(7)]
+        assert sum(parts, []) == all_of_it and [len(part) for part in parts] == [572] * 3 + [571] * 4
+
+
+def test_options_reach_the_library() -> None:
+    uri = many()
+    raised(lambda: weir.Dataset(uri, chunk_bytes=1 << 16, cache_bytes=3 << 16), errno.EINVAL, "a cache of 196608 bytes has room for fewer")
+    raised(lambda: weir.Dataset(uri, chunk_bytes=1000), errno.EINVAL, "chunks of 1000 bytes")
+    raised(lambda: weir.Dataset(uri, batches=1000), errno.EINVAL, "at most")
+    raised(lambda: weir.Dataset(uri, row_bytes=2**32 - 1), errno.EINVAL, "too long")
+    raised(lambda: weir.Dataset(uri, context="abacus"), errno.ENODEV, 'no backend "abacus"')
+    raised(lambda: weir.index(uri, format="fixed:64", context="abacus"), errno.ENODEV, 'no backend "abacus"')
+    raised(lambda: weir.upload(store("to"), path("many"), format="fixed:64", context="abacus"), errno.ENODEV, 'no backend "abacus"')
+    raised(lambda: weir.upload(store("to"), path("many")), errno.EINVAL, "name its format")
+    weir.upload(store("to"), path("many"), format="fixed:64")
+    with weir.Dataset(f"file:{path('to')}") as data:
+        assert len(data) == 4000
+    # A record whose own checksum is wrong, that of its length right.
+    with open(path("wrong.tfrecord"), "wb") as out:
+        out.write(struct.pack("<QI", 4, masked_crc(struct.pack("<Q", 4))) + b"data" + bytes(4))
+    weir.index(f"file:{path('wrong.tfrecord')}")
+    raised(lambda: weir.index(f"file:{path('wrong.tfrecord')}", checks=True), errno.EBADMSG, "record 0")
+    # Keys of a URI are no part of the file's name.
+    os.unlink(path("many") + ".weir")
+    assert weir.index(f"{uri}?block=4096", format="fixed:64") == path("many") + ".weir"
+    with weir.Dataset(f"{uri}?block=4096") as data:
+        assert len(data) == 4000
+
+
+def masked_crc(data: bytes) -> int:
+    """CRC-32C, as TFRecord has it."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
 def test_names_of_any_bytes() -> None:
@@ -317,6 +414,26 @@ def test_names_of_any_bytes() -> None:
         assert data["a"] == (b"one", -1)
 
 
+def test_samples_by_number() -> None:
+    with weir.Dataset(many()) as data, open(path("many"), "rb") as file:
+        content = file.read()
+        assert data.__getitems__([3999, 0, 7]) == [(content[i * 64 : i * 64 + 64], -1) for i in (3999, 0, 7)]
+        for number in -1, 4000, 2**64, 2**70:
+            try:
+                data[number]
+            except IndexError:
+                continue
+            raise AssertionError(f"there is a sample {number}")
+        copy = pickle.loads(pickle.dumps(data))
+        assert copy[7] == data[7]
+        copy.close()
+    with weir.Dataset(many(), chunk_bytes=1 << 17, cache_bytes=1 << 20, row_bytes=32, batches=2) as data:
+        copy = pickle.loads(pickle.dumps(data))
+        for field, _ in data.info._fields_:
+            assert field == "mount_us" or getattr(copy.info, field) == getattr(data.info, field), field
+        copy.close()
+
+
 def test_closed() -> None:
     """What is closed stays so, in a child of fork(), too."""
     data = weir.Dataset(many())
@@ -326,6 +443,55 @@ def test_closed() -> None:
         data._process = process
         for call in (lambda: data[0]), data.epoch, data.position, (lambda: data.find("record-1")), (lambda: data.name(1)):
             refused(call, "the dataset is closed")
+
+
+def test_forked() -> None:
+    """A child of fork() mounts anew, and takes nothing of its parent's along when it closes."""
+    with weir.Dataset(many()) as data:
+        batches = data.epoch(batch=100, seed=1)
+        want, first = data[7], next(batches).samples.tolist()
+        data._process = -1  # a child that has read nothing
+        data.close()
+        data._process = os.getpid()
+        assert data[7] == want
+        child = os.fork()
+        if not child:
+            good = False
+            try:
+                good = data[7] == want and numbers(data, seed=1)[:100] == first
+                data.close()
+            finally:
+                os._exit(not good)
+        assert os.waitpid(child, 0)[1] == 0
+        assert sum((batch.samples.tolist() for batch in batches), first) == numbers(data, seed=1)
+
+
+def test_torch_shares() -> None:
+    """Ranks and their workers have each row once between them; an epoch's order is the library's; tensors are copies."""
+    import torch
+
+    import weir.torch
+
+    def read(data: weir.Dataset, workers: int, number: int = 0, **options: int) -> list[bytes]:
+        rows = []
+        known = weir.torch.get_worker_info
+        for index in range(max(workers, 1)):
+            worker = types.SimpleNamespace(num_workers=workers, id=index) if workers else None
+            weir.torch.get_worker_info = lambda worker=worker: worker
+            batches = weir.torch.Batches(data, batch=64, **options)
+            batches.set_epoch(number)
+            rows += list(batches)
+        weir.torch.get_worker_info = known
+        assert all(part.dtype == torch.int64 for _, *parts in rows for part in parts)
+        return [bytes(row.numpy().tobytes()) for tensor, _, _ in rows for row in tensor]
+
+    with weir.Dataset(many()) as data:
+        whole = sorted(data[i][0] for i in range(len(data)))
+        for workers in 0, 3:
+            assert sorted(sum((read(data, workers, rank=rank, ranks=2) for rank in range(2)), [])) == whole, workers
+        for number, order in (0, "full"), (5, "full"), (5, "chunk"):
+            want = [batch[row] for batch in data.epoch(seed=9, epoch=number, batch=64, order=order) for row in range(len(batch))]
+            assert read(data, 0, number, seed=9, order=order) == want, (number, order)
 
 
 def test_train() -> None:
