@@ -63,14 +63,18 @@ static void test_manifest_of_other_sizes(void **state)
 	must(weir_storage_close(storage));
 }
 
-/* A manifest has its name when it is durable. */
+/* A manifest has its name when it is durable, and is there for others to read. */
 static void test_manifest_is_durable(void **state)
 {
+	struct stat status;
+
 	(void)state;
 	unlink(manifest_path);
 	synced = 0;
 	fresh();
 	assert_int_equal(synced, 1);
+	assert_int_equal(stat(manifest_path, &status), 0);
+	assert_int_equal(status.st_mode & 0777, 0644);
 	must(weir_storage_close(storage));
 }
 

@@ -3,6 +3,8 @@
  * that were read ahead, requests. */
 #include "dataset_records.h"
 
+#include <math.h>
+
 enum { CHUNK = 64 << 10, MANY = 6400, COUNT = 100 };
 
 static struct weir_dataset *mount(uint32_t cache_chunks)
@@ -128,13 +130,59 @@ static void test_a_few_long_samples(void **state)
 	must(weir_storage_close(disk));
 }
 
+/* As <weir/dataset.h> has them, of @order. */
+static void measure(const uint64_t *order, double *displacement, double *autocorrelation, double *neighbours)
+{
+	double mean = (MANY - 1) / 2.0, variance = 0;
+
+	*displacement = *autocorrelation = *neighbours = 0;
+	for (uint64_t i = 0; i < MANY; i++) {
+		double from = (double)order[i] - mean;
+
+		*displacement += fabs((double)order[i] - (double)i) / MANY / (MANY / 3.0);
+		variance += from * from;
+		*autocorrelation += i + 1 < MANY ? from * ((double)order[i + 1] - mean) : 0;
+		*neighbours += i + 1 < MANY && order[i + 1] == order[i] + 1 ? 1.0 / (MANY - 1) : 0;
+	}
+	*autocorrelation /= variance;
+}
+
+/* Numbers of an order are those of the order that an epoch has, by their definitions. */
+static void test_quality_by_its_definition(void **state)
+{
+	static const enum weir_dataset_order orders[] = { WEIR_DATASET_SHUFFLED_CHUNK, WEIR_DATASET_CHUNK,
+							  WEIR_DATASET_FULL };
+	struct weir_dataset_quality quality = { .size = sizeof(quality) };
+	double displacement, autocorrelation, neighbours, of_one_chunk[3] = { 0 };
+	static uint64_t order[MANY];
+	struct weir_dataset *dataset;
+
+	(void)state;
+	open_many("");
+	dataset = mount(64);
+	for (unsigned i = 0; i < 3; i++) {
+		must(weir_dataset_quality(
+			dataset,
+			WEIR_OPTIONS(dataset_sequence, .order = orders[i], .seed = 3, .buffer_chunks = 1), 32,
+			&quality, order));
+		measure(order, &displacement, &autocorrelation, &neighbours);
+		assert_true(fabs(quality.displacement - displacement) < 1e-9);
+		assert_true(fabs(quality.autocorrelation - autocorrelation) < 1e-9);
+		assert_true(fabs(quality.neighbours - neighbours) < 1e-9);
+		assert_true(quality.coverage == 0); /* without labels */
+		of_one_chunk[i] = neighbours;
+	}
+	assert_true(of_one_chunk[1] > 0.9 && of_one_chunk[2] < 0.1); /* of a chunk in its order; of any */
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_batch_of_the_last_epoch),
-		cmocka_unit_test(test_ranges_of_an_epoch),
-		cmocka_unit_test(test_too_many_commands),
-		cmocka_unit_test(test_a_few_long_samples),
+		cmocka_unit_test(test_batch_of_the_last_epoch),   cmocka_unit_test(test_ranges_of_an_epoch),
+		cmocka_unit_test(test_too_many_commands),         cmocka_unit_test(test_a_few_long_samples),
+		cmocka_unit_test(test_quality_by_its_definition),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

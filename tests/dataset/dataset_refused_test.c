@@ -339,15 +339,57 @@ static void test_long_pax_name(void **state)
  */
 static void test_sparse_member(void **state)
 {
+	static const char *const kinds[] = { "gnu", "oldgnu", "posix --sparse-version=0.0",
+					     "posix --sparse-version=0.1", "posix --sparse-version=1.0" };
 	char command[300];
 
 	(void)state;
-	snprintf(command, sizeof(command),
-		 "cd %s && truncate -s 1M s.bin && tar --format=gnu --sparse -cf records s.bin", folder);
-	assert_int_equal(system(command), 0);
+	for (unsigned i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		snprintf(command, sizeof(command),
+			 "cd %s && truncate -s 1M s.bin && tar --format=%s --sparse -cf records s.bin",
+			 folder, kinds[i]);
+		assert_int_equal(system(command), 0);
+		open_records("");
+		refused(weir_dataset_index(storage, manifest_path, NULL), -ENOTSUP,
+			i < 2 ? "a sparse file at byte 0;" : "a sparse file at byte ", "--sparse");
+		must(weir_storage_close(storage));
+	}
+}
+
+/* A link to a folder above it would have samples without end. */
+static void test_a_link_back(void **state)
+{
+	struct weir_storage *target;
+	char source[64], link[100];
+
+	(void)state;
+	snprintf(source, sizeof(source), "%s/looped", folder);
+	rig_folder(source, 4, 2, 10, 100);
+	snprintf(link, sizeof(link), "%s/class01/back", source);
+	assert_int_equal(symlink("..", link), 0);
+	must(weir_storage_open(context, "virt:1M", NULL, &target));
+	refused(weir_dataset_upload(&target, 1, source, NULL), -ELOOP,
+		"class01/back' leads back to a folder above", "remove it");
+	must(weir_storage_close(target));
+}
+
+/* A manifest that cannot have its name leaves nothing behind. */
+static void test_a_manifest_without_a_place(void **state)
+{
+	char taken[64], command[200];
+
+	(void)state;
+	rig_records(path, RECORDS, RECORD);
 	open_records("");
-	refused(weir_dataset_index(storage, manifest_path, NULL), -ENOTSUP, "a sparse file at byte 0",
-		"--sparse");
+	snprintf(taken, sizeof(taken), "%s/taken", folder);
+	assert_int_equal(mkdir(taken, 0755), 0);
+	refused(weir_dataset_index(storage, taken, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")),
+		-EISDIR, "cannot write the manifest", "taken");
+	snprintf(taken, sizeof(taken), "%s/none/x.weir", folder);
+	refused(weir_dataset_index(storage, taken, WEIR_OPTIONS(dataset_index, .format = "fixed:1000")),
+		-ENOENT, "cannot write the manifest", "x.weir");
+	snprintf(command, sizeof(command), "[ -z \"$(ls %s | grep taken.)\" ]", folder);
+	assert_int_equal(system(command), 0);
 	must(weir_storage_close(storage));
 }
 
@@ -395,6 +437,8 @@ int main(void)
 		cmocka_unit_test(test_damaged_names),
 		cmocka_unit_test(test_long_pax_name),
 		cmocka_unit_test(test_sparse_member),
+		cmocka_unit_test(test_a_link_back),
+		cmocka_unit_test(test_a_manifest_without_a_place),
 		cmocka_unit_test(test_samples_in_their_list),
 		cmocka_unit_test(test_context_closed_before),
 		cmocka_unit_test(test_format_that_cannot_be_read),
