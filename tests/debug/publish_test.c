@@ -20,10 +20,13 @@
 
 static char folder[] = "/tmp/weir-publish-XXXXXX";
 
+static const char *device = "test";
+
 static void properties(struct weir_backend *backend, struct weir_backend_properties *out)
 {
 	(void)backend;
-	*out = (struct weir_backend_properties){ .name = "test", .shared_memory = true };
+	*out = (struct weir_backend_properties){ .shared_memory = true };
+	snprintf(out->name, sizeof(out->name), "%s", device);
 }
 
 static const struct weir_backend_ops ops = { .size = sizeof(ops), .properties = properties };
@@ -84,6 +87,45 @@ static void test_a_child_of_fork(void **state)
 	weir_publish_end(&context);
 	assert_false(is_there(path));
 	assert_null(context.published);
+}
+
+/* Field 22 of /proc/self/stat, behind the program's name, which may have spaces. */
+static unsigned long long start_of_this(void)
+{
+	char text[1024] = "", *field, *rest = NULL;
+	FILE *file = fopen("/proc/self/stat", "r");
+
+	assert_non_null(file);
+	assert_non_null(fgets(text, sizeof(text), file));
+	fclose(file);
+	field = strtok_r(strrchr(text, ')'), " ", &rest);
+	for (unsigned i = 2; i < 22; i++)
+		field = strtok_r(NULL, " ", &rest);
+	return strtoull(field, NULL, 10);
+}
+
+/* Lines are words and what follows them, which cannot end one. */
+static void test_what_is_in_it(void **state)
+{
+	struct weir_backend backend = { .ops = &ops };
+	struct weir_context context = { .backend = &backend };
+	char text[1000] = "", right[1000];
+	FILE *file;
+
+	(void)state;
+	device = "of\ntwo lines, 100%\x7f";
+	weir_publish(&context);
+	device = "test";
+	file = fopen(context.published, "r");
+	assert_non_null(file);
+	assert_true(fread(text, 1, sizeof(text) - 1, file) > 0);
+	fclose(file);
+	snprintf(right, sizeof(right),
+		 "weir-context %d\nabi %d\npid %d\nstart %llu\nnumber %u\ndevice of%%0atwo lines, "
+		 "100%%25%%7f\nshared 1\nend\n",
+		 WEIR_PUBLISH_LAYOUT, WEIR_ABI_VERSION, (int)getpid(), start_of_this(), context.number);
+	assert_string_equal(text, right);
+	weir_publish_end(&context);
 }
 
 /* One that could not be written whole is none, and neither is the one before, which is no longer right. */
@@ -158,6 +200,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_child_of_fork),
+		cmocka_unit_test(test_what_is_in_it),
 		cmocka_unit_test(test_a_full_disk),
 		cmocka_unit_test(test_a_folder_that_others_made),
 	};

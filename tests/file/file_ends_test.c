@@ -526,6 +526,7 @@ static void test_edges_are_as_durable(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(syncs) / sizeof(syncs[0]); i++) {
+		struct weir_file_stats stats = { .size = sizeof(stats) };
 		int direct;
 
 		open_rig(&rig, false);
@@ -536,6 +537,9 @@ static void test_edges_are_as_durable(void **state)
 		if (direct >= 0)
 			must(weir_file_batch(rig.context, &io, 1));
 		assert_true(direct < 0 || (opened_again & O_SYNC) == syncs[i]);
+		must(weir_file_stats(rig.context, &stats));
+		assert_int_equal(stats.edges, direct >= 0);
+		assert_int_equal(stats.written_bytes, direct >= 0 ? 100 : 0);
 		must(weir_context_close(rig.context));
 		close(direct);
 		close_files(&rig);

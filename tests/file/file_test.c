@@ -272,6 +272,11 @@ static void test_longer_than_a_call(void **state)
 
 static void test_info(void **state)
 {
+	static const char *const names[] = { [WEIR_FILE_AUTO] = "auto",
+					     [WEIR_FILE_MODULE] = "module",
+					     [WEIR_FILE_DIRECT] = "direct",
+					     [WEIR_FILE_PULL] = "pull",
+					     [WEIR_FILE_BOUNCE] = "bounce" };
 	struct weir_registration_info info = { .size = sizeof(info) };
 	struct weir_registration *registration;
 	uint64_t pinned;
@@ -292,11 +297,21 @@ static void test_info(void **state)
 	must(weir_registration_info(registration, &info));
 	assert_ptr_equal(info.host, (char *)host + 4096);
 	assert_int_equal(info.path, WEIR_FILE_DIRECT);
+	assert_string_equal(info.reason, "the host sees this memory");
 	assert_int_equal(pread(file, info.host, 4096, 0), 4096); /* with the system's own call */
 	assert_memory_equal((char *)host + 4096, want, 4096);
 	must(weir_deregister(registration));
 	must(weir_free(context, pinned));
-	assert_string_equal(weir_file_path_name(WEIR_FILE_PULL), "pull");
+	must(weir_alloc_host(context, 8192, &pinned, &host));
+	must(weir_register(context, pinned, 4096, WEIR_OPTIONS(register, .path = WEIR_FILE_BOUNCE),
+			   &registration));
+	must(weir_registration_info(registration, &info));
+	assert_int_equal(info.path, WEIR_FILE_BOUNCE);
+	assert_string_equal(info.reason, "asked for: the host copies from staging and waits");
+	must(weir_deregister(registration));
+	must(weir_free(context, pinned));
+	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_string_equal(weir_file_path_name((enum weir_file_path)i), names[i]);
 	assert_null(weir_file_path_name((enum weir_file_path)99));
 }
 
