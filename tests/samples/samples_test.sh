@@ -292,6 +292,10 @@ if [ -n "$forge" ]; then
   found "the last sum in plain memory" "FORGE=last FORGE_OF=copy FORGE_ONLY=3" vectoradd virt:12M --runs 1 --verify --plain
   found "no sum in plain memory" "FORGE=idle FORGE_KERNEL=vecmean_plain_u64" vecmean virt:1M --verify --plain
   found "no sum in plain memory, f32" "FORGE=idle FORGE_KERNEL=vecmean_plain_f32" vecmean virt:1M --type f32 --verify --plain
+  # What rounding cannot do, though it is little: 2^-3 of one lane's sum, 2^-11 of a row, 2^-34 of all rank.
+  found "a bit of one sum, f32" "FORGE=byte FORGE_AT=18 FORGE_OF=copy" vecmean virt:1M --type f32 --verify
+  found "a bit of one row" "FORGE=byte FORGE_AT=1 FORGE_OF=copy" spmv "$dir/urand10.bel" --verify
+  found "a bit of one rank" "FORGE=byte FORGE_AT=3 FORGE_OF=copy" pagerank "$dir/urand10.bel" --verify
   found "zero of the second pass' sums, f32" "FORGE=zero FORGE_OF=copy FORGE_ONLY=1" vecmean virt:1M --type f32 --repeat 2 --verify
 fi
 
@@ -369,6 +373,106 @@ agree "gains and their limits" 'all(near(p["speedup"], p["sync_seconds"] / p["as
 if [ "$WEIR_BACKEND" = cpu ]; then # the graph is looked at before, and then all of it is in the cache
   agree "commands of the run alone" 'f["commands"] == 0' '' pagerank "$dir/kron10.bel" --iterations 1 --tolerance 0 --cache 64M
 fi
+for sample in bfs cc pagerank sssp spmv; do # what nobody asked for is not said to have been done
+  agree "not verified" 'f["verified"] is False' '' $sample "$dir/kron10.bel"
+done
+for sample in vecmean vectoradd; do agree "not verified" 'f["verified"] is False' '' $sample virt:1M; done
+# Of a graph: header, offsets and edges, in their files or in one.
+weighted='f["graph_bytes"] == 3 * 16 + 8 * (f["vertices"] + 1 + f["edges"]) + 4 * f["edges"] and f["queues"] > 0 < f["queue_bytes"]'
+agree "bytes of a weighted graph" "$weighted" '' spmv "$dir/kron10.bel"
+agree "bytes of a graph" 'f["graph_bytes"] == 2 * 16 + 8 * (f["vertices"] + 1 + f["edges"]) and f["plain_bytes"] == f["graph_bytes"] - 2 * 16' '' \
+  cc "$dir/kron10.bel" --plain
+agree "bytes of a .wsg" "f[\"graph_bytes\"] == $(stat -c %s "$dir/kron10.wsg")" '' sssp "$dir/kron10.wsg"
+agree "the largest of the components" 'f["components"] == 2 and f["largest"] == 3' '' cc "$dir/tiny.bel"
+agree "the largest of the components, of labels" 'f["components"] == len(set(d)) and f["largest"] == max(d.count(v) for v in set(d))' "$dir/out" \
+  cc "$dir/kron10.bel" --output "$dir/out"
+agree "hits" 'near(f["hit_rate"], 1 - f["misses"] / f["lookups"]) and f["edges_traversed"] / 8 <= f["lookups"] and
+  f["warm_hit_rate"] == 1 and near(f["warm_teps"], f["edges_traversed"] / f["warm_seconds"])' '' bfs "$dir/kron10.bel" --cache 64M --source 1 --repeat 1
+agree "ratios to plain memory" 'near(f["ratio"], f["seconds"] / f["plain_seconds"]) and near(f["warm_ratio"], f["warm_seconds"] / f["plain_seconds"])' '' \
+  spmv "$dir/kron10.bel" --plain --repeat 3
+agree "operations" 'near(f["flops"], 2 * f["edges"] / f["seconds"])' '' spmv "$dir/kron10.bel"
+agree "edges of all iterations" 'f["iterations"] == 3 and near(f["edges_per_s"], 3 * f["edges"] / f["seconds"])' '' pagerank "$dir/kron10.bel" --iterations 3
+# The last iteration is the first one that changes less than the tolerance.
+last=$("$(program pagerank)" "$dir/kron14.bel" --json | sed -n 's/.*"iterations": \([0-9]*\).*/\1/p')
+agree "changes less than the tolerance at last" '1 < f["iterations"] < 20 and 0 < f["change"] < 1e-4' '' pagerank "$dir/kron14.bel"
+agree "and not before" 'f["change"] >= 1e-4' '' pagerank "$dir/kron14.bel" --iterations $((${last:-1} - 1)) --tolerance 0
+# Each seed has a source of its own, with neighbours, and a vector of its own.
+for sample in bfs sssp; do
+  sources=$(for seed in 1 2 3 4 5; do
+    "$(program $sample)" "$dir/kron14.bel" --seed $seed --json | sed -n 's/.*"\(source\|edges_traversed\)": \([0-9]*\).*/\1 \2/p'
+  done)
+  same "$sample: sources of five seeds, all with neighbours" python3 -c '
+import sys
+words = sys.argv[1].split()
+found = list(zip(words[::2], map(int, words[1::2])))
+assert len(found) == 10 and len({v for key, v in found if key == "source"}) == 5 and all(v for key, v in found if key == "edges_traversed"), found' "$sources"
+done
+check "another vector" '"verified": true' spmv "$dir/kron10.bel" --seed 2 --verify
+check "another vector, on storage" '"verified": true' spmv "$dir/kron10.bel" --seed 2 --x virt:1M --verify
+same "spmv: the vector of each seed is another" sh -c '"$1" "$2" --output "$3/y1" && "$1" "$2" --seed 2 --output "$3/y2" && ! cmp -s "$3/y1" "$3/y2"' \
+  sh "$(program spmv)" "$dir/kron10.bel" "$dir"
+# A vector whose last line is not whole, of a file or loaded, which is only read.
+python3 -c '
+import struct, sys
+for kind, suffix in ("Q", "u64"), ("f", "f32"):
+    count = 8208 // struct.calcsize(kind)
+    open(f"{sys.argv[1]}.{suffix}", "wb").write(struct.pack(f"<{count}{kind}", *(i * i % 1000 for i in range(count))))' "$dir/ramp"
+for kind in "u64 1026" "f32 2052"; do
+  read -r type elements <<<"$kind"
+  mean="f[\"elements\"] == $elements and near(f[\"mean\"], sum(i * i % 1000 for i in range($elements)) / $elements)"
+  agree "the mean of a file, $type" "$mean" '' vecmean "file:$dir/ramp.$type" --type $type
+  agree "the mean of a file, $type, lines of 512 bytes" "$mean and f[\"verified\"]" '' \
+    vecmean "file:$dir/ramp.$type?block=512" --type $type --line 512 --cache-lines 8 --verify --plain
+  agree "the mean of what was loaded, $type" "$mean" '' vecmean "virt:16K?load=$dir/ramp.$type" --type $type --size 8208
+done
+agree "rates" 'near(f["bytes_per_s"], f["bytes"] / f["seconds"]) and near(f["ratio"], f["seconds"] / f["plain_seconds"]) and
+  near(f["warm_ratio"], f["warm_seconds"] / f["plain_seconds"])' '' vecmean virt:1M --plain --repeat 3
+agree "rates" 'f["vector_bytes"] == 4 << 20 and near(f["bytes_per_s"], 3 * (4 << 20) / f["cached_seconds"]) and
+  near(f["ratio"], f["cached_seconds"] / f["tiled_seconds"]) and near(f["plain_ratio"], f["cached_seconds"] / f["plain_seconds"])' '' vectoradd virt:12M --runs 1 --plain
+agree "waves that are asked for" 'f["tiled_waves"] == 3 and f["cached_waves"] == 2' '' vectoradd virt:12M --waves 3 --cache-lines 128 --runs 1
+agree "no more of the storage than its size" 'f["verified"]' '' ctc 'virt:1M?block=512&fault=status:code=0x281:op=read:lba=128-2047' --size 64K --lanes 4 --step 2 --runs 1 --commands 32
+# The text says the same.
+says() { # says NAME PATTERN SAMPLE ARGUMENTS...: it succeeds, and its text has a line that PATTERN matches
+  local name=$1 pattern=$2 sample=$3 output; shift 3
+  chosen "$name" || return 0
+  count=$((count + 1))
+  if output=$("$(program "$sample")" "$@" 2>&1) && grep -qE -- "^$pattern\$" <<<"$output"; then
+    printf 'ok %d - %s says: %s\n' "$count" "$sample" "$name"
+  else
+    printf 'not ok %d - %s says: %s (/%s/ expected)\n' "$count" "$sample" "$name" "$pattern"
+    printf '%s\n' "$output" | sed 's/^/# /'
+  fi
+}
+for run in "bfs $dir/kron10.bel" "cc $dir/kron10.bel" "pagerank $dir/kron10.bel" "sssp $dir/kron10.bel" "spmv $dir/kron10.bel" "vecmean virt:1M" "vectoradd virt:1M"; do
+  says "not verified" 'result    not verified \(--verify .*' $run
+  says "verified" 'result    verified: .*' $run --verify
+done
+says "how large the graph is" 'graph     4 vertices, 2 edges, 0.0 MiB on storage' cc "$dir/tiny.bel"
+says "how many components" 'found     2 components, the largest of 3 vertices' cc "$dir/tiny.bel"
+says "what was reached" 'search    from vertex 0: 2 vertices reached in 2 levels, 1 edges' bfs "$dir/tiny.bel" --source 0
+says "what was looked at" 'search    from vertex 0: [0-9]+ levels in [0-9]+ phases, 1 edges looked at' sssp "$dir/tiny.bel" --source 0
+says "how often" 'ranks     7 iterations; .*' pagerank "$dir/gaps.sg" --tolerance 0 --iterations 7
+says "the mean" "mean      $(python3 -c 'print("%.17g" % (sum(i * i % 1000 for i in range(1026)) / 1026))')" vecmean "file:$dir/ramp.u64"
+says "how many elements" 'vectors   1048576 elements of f32 each, 4.0 MiB' vectoradd virt:12M --type f32 --runs 1
+if [ "$WEIR_BACKEND" = cpu ]; then # only its workers and waves have a choice
+  for run in "bfs $dir/kron10.bel" "cc $dir/kron10.bel" "vecmean virt:1M" "ctc virt:1M --lanes 8 --step 2 --runs 1 --commands 4"; do
+    read -r sample arguments <<<"$run"
+    agree "workers and waves as asked for" '"(3 workers, wave width 8)" in f["device"]' '' $sample $arguments --workers 3 --wave 8
+  done
+fi
+agree "queue pairs as asked for" 'f["queues"] == 2 * 3' '' cc "$dir/kron10.bel" --queues 3
+tiers=$(for run in "cc $dir/kron10.bel" "vecmean virt:1M" "vectoradd virt:12M --runs 1"; do # a build has kernels for tiers or has none
+  read -r sample arguments <<<"$run"
+  timeout 600 "$(program "$sample")" $arguments --tier 1M >/dev/null 2>&1
+  printf '%s' $?
+done)
+same "a tier is for all of them or for none" sh -c '[ "$1" = 000 ] || [ "$1" = 111 ]' sh "$tiers"
+refuse "a graph by its name and by URIs" 2 'give either' cc "$dir/kron10.bel" --offsets "file:$dir/kron10.bel.col" --edges "file:$dir/kron10.bel.dst"
+refuse "offsets without edges" 2 'give either' cc --offsets "file:$dir/kron10.bel.col"
+refuse "edges without offsets" 2 'give either' cc --edges "file:$dir/kron10.bel.dst"
+for run in "cc $dir/kron10.bel" "spmv $dir/kron10.bel" "vecmean virt:1M" "vectoradd virt:12M"; do # whose cache has it
+  refuse "a policy without its header" 1 'user_policy=HEADER' $run --policy user
+done
 ln -sf /dev/full "$dir/full.txt" # of so few values none is written before the end
 refuse "a full disk, for a few bytes" 1 'cannot write /dev/full: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output /dev/full
 refuse "a full disk, for a few lines" 1 'cannot write .*full.txt: No space left' pagerank "$dir/gaps.sg" --tolerance 0 --output "$dir/full.txt"

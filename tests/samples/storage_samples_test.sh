@@ -49,6 +49,20 @@ refuse() { # refuse NAME STATUS WORDS SAMPLE ARGUMENTS...: exit status and one l
   say $? "$name (status $rc, $status and /$words/ expected)" "$output"
 }
 
+agree() { # agree NAME EXPRESSION SAMPLE ARGUMENTS...: figures of its JSON agree with one another
+  local name="$3: $1" expression=$2 sample=$3 output; shift 3
+  chosen "$name" || return 0
+  output=$(run "$sample" "$@" --json 2>&1 | "$here/figures.py" "$expression" 2>&1)
+  say $? "$name" "$output"
+}
+
+says() { # says NAME PATTERN SAMPLE ARGUMENTS...: it succeeds, and its text has a line that PATTERN matches
+  local name="$3 says: $1" pattern=$2 sample=$3 output; shift 3
+  chosen "$name" || return 0
+  output=$(run "$sample" "$@" 2>&1) && grep -qE -- "^$pattern\$" <<<"$output"
+  say $? "$name (/$pattern/)" "$output"
+}
+
 found() { # found NAME HOW SAMPLE ARGUMENTS...: a result that is wrong, by the variables HOW of forge.c, is found
   local name="$3 finds: $1" how=$2 sample=$3 output rc; shift 3
   [ -n "$forge" ] && chosen "$name" || return 0
@@ -112,6 +126,13 @@ refuse 'no pixels' 2 'WIDTHxHEIGHT' resize virt:1M virt:1M --from 2x0 --to 2x2
 refuse 'more pixels than there may be' 2 '1 to 16384' resize virt:1M virt:1M --from 2x16385 --to 2x2
 refuse 'more images than there are' 1 'no room for 9 images of 64x64' resize "file:$dir/raw" virt:1M $(from 64x64 2x2 9)
 refuse 'no room for what is made' 1 'virt:64K has 65536 bytes: no room for 8 images' resize "file:$dir/raw" virt:64K $(from 64x64 100x100 8)
+refuse 'more images than 2^64 bytes have' 1 'raw has 98304 bytes: no room for 1501199875790166 images of 64x64' resize "file:$dir/raw" virt:1M $(from 64x64 2x2 1501199875790166)
+agree 'figures, of what is not verified' 'f["verified"] is False and f["from_bytes"] == 50 * 22500 and f["to_bytes"] == 50 * 9216 and f["bytes_written"] == 460800 and
+  near(f["images_per_s"], 50 / f["seconds"]) and near(f["bytes_per_s"], (f["from_bytes"] + f["to_bytes"]) / f["seconds"]) and near(f["ratio"], f["seconds"] / f["plain_seconds"])' \
+  resize virt:2M virt:1M $(from 100x75 64x48 50) --plain
+says 'how many images' 'images    50 of 100x75 to 64x48, 1.1 MiB to 0.4 MiB' resize virt:2M virt:1M $(from 100x75 64x48 50)
+says 'not verified' 'result    not verified .*' resize virt:2M virt:1M $(from 100x75 64x48 50)
+says 'verified' 'result    verified: .*' resize virt:2M virt:1M $(from 100x75 64x48 50) --verify
 refuse 'a missing file' 1 'nothing' resize "file:$dir/nothing" virt:1M $(from 64x64 2x2 1)
 refuse 'a tile of three blocks' 2 'power of two' resize virt:1M virt:1M $(from 64x64 2x2 1) --tile 12K
 refuse 'a read that fails' 1 'a command of a lane to .*failed' resize 'virt:1M?fault=status:code=0x281:op=read:after=2' virt:1M $(from 64x64 64x64 64)
@@ -153,6 +174,16 @@ if python3 -c 'import numpy' 2>/dev/null; then
 else
   say 0 'matmul: another program comes to the same # SKIP python has no numpy'
 fi
+agree 'figures, of what is not verified' 'f["verified"] is False and near(f["flops"], 2 * 256 * 128 * 64 / f["seconds"]) and
+  near(f["bytes_per_s"], (f["bytes_read"] + f["bytes_written"]) / f["seconds"]) and near(f["ratio"], f["seconds"] / f["plain_seconds"])' \
+  matmul virt:1M --rows 256 --inner 128 --columns 64 --runs 1 --plain
+for memory in 100000 150000 200000 300000; do # parts of the matrices have no more of it than they were given
+  agree "no more than $memory bytes of memory" "32 <= f['slice_rows'] and 4 * (f['panel_rows'] * (320 + 96) + 2 * f['slice_rows'] * 96) <= f['memory_bytes'] == $memory" \
+    matmul virt:1M --rows 352 --inner 320 --columns 96 --memory $memory --runs 1
+done
+says 'how large they are' 'matrices  256 x 128 by 128 x 64, 0.2 MiB with the product' matmul virt:1M --rows 256 --inner 128 --columns 64 --runs 1
+says 'not verified' 'result    not verified .*' matmul virt:1M --size 64 --runs 1
+says 'verified' 'result    verified: .*' matmul virt:1M --size 64 --runs 1 --verify
 refuse 'no storage' 2 'give one storage' matmul --size 32
 refuse 'a size between tiles' 2 'multiples of 32' matmul virt:1M --size 100
 refuse 'sums too long to be exact' 2 'from 32 to 65536' matmul virt:1M --inner 65568
@@ -185,10 +216,17 @@ check 'wave 32, other blocks' '"verified"' checkpoint 'virt:3M?block=512' $model
 check 'wave 4, one wave, depth 2' '"step": 2,' checkpoint 'virt:3M?block=4096' $model --wave 4 --waves 1 --depth 2 --queues 1 --runs 2
 check 'lanes move the data' '"verified"' checkpoint 'virt:3M?mover=pull' $model --runs 1
 check 'tensors shorter than a block' '"tensors": 16,' checkpoint virt:64K --layers 1 --width 4 --vocabulary 5 --positions 3 --runs 3
+agree 'figures, of what is not verified' 'f["verified"] is False and f["data_bytes"] == 4 * f["numbers"] == 536832 and f["header_bytes"] % 4096 == 0 < f["header_bytes"] and
+  near(f["save_bytes_per_s"], f["data_bytes"] / f["save_seconds"]) and near(f["load_bytes_per_s"], f["data_bytes"] / f["load_seconds"]) and
+  f["plain_save_seconds"] > 0 < f["plain_load_seconds"] and f["bytes_read"] == f["data_bytes"] + 256' checkpoint virt:3M $model --runs 1 --plain
 file=$dir/checkpoints
 truncate -s 1200000 "$file"
 check 'a file' '"step": 3,' checkpoint "file:$file" $model
 check 'another process loads it' '"step": 3,' checkpoint "file:$file?ro=1" $model --load --runs 1 --output "$dir/model.safetensors"
+says 'what is there' 'newest    step 3, safetensors from byte 4096 on' checkpoint "file:$file?ro=1" --load --runs 1
+says 'how large it is' 'model     28 tensors, 134208 numbers of F32, 0.5 MiB' checkpoint "file:$file?ro=1" --load --runs 1
+says 'not verified' 'result    the sum of what was saved .*' checkpoint "file:$file?ro=1" --load --runs 1
+says 'verified' 'result    verified: .*' checkpoint "file:$file?ro=1" $model --load --runs 1 --verify
 refuse 'another model to verify with' 1 'WRONG DATA: on storage, the header is not that of this model' checkpoint "file:$file" --load --verify --layers 1 --width 64
 refuse 'other numbers to verify with' 1 'WRONG DATA: on storage, number 0' checkpoint "file:$file" $model --load --verify --seed 2
 refuse 'no storage' 2 'give one storage' checkpoint --load
