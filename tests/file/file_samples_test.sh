@@ -67,6 +67,25 @@ printf '# a trace\n1 2 3\n\n100-131 7\r\n 511\n' >"$dir/trace"
 check "a trace" '"requests": 3,' kvcache "$dir/kv" --trace "$dir/trace" --batch 10 --runs 2 --threads 2
 check "its blocks" '"blocks": 37,' kvcache "$dir/kv" --trace "$dir/trace" --runs 1 --threads 2
 
+if [ "$WEIR_BACKEND" = cpu ]; then # which way blocks went: 300 of 16 KiB, in the run that warms up and in the one that counts
+  agree "bytes that went straight there" 'f["path"] == "direct" and f["direct_bytes"] == 2 * 300 * 16384 and f["copied_bytes"] == f["pulled_bytes"] == 0 < f["weir_threads"]' \
+    kvcache "$dir/kv" --loads 300 --batch 128 --runs 1 --no-plain
+  agree "bytes that were copied" 'f["path"] == "bounce" and f["copied_bytes"] == 2 * 300 * 16384 and f["direct_bytes"] == f["pulled_bytes"] == 0' \
+    kvcache "$dir/kv" --path bounce --loads 300 --batch 128 --runs 1 --no-plain
+fi
+for seed in "1 14" "2 12"; do # so many requests come to 3,000 blocks
+  check "the trace of seed ${seed% *}" "\"requests\": ${seed#* }," kvcache "$dir/kv" --block 512 --loads 3000 --seed ${seed% *} --runs 1 --no-plain
+done
+
+says() { # says NAME PATTERN SAMPLE ARGUMENTS...: it succeeds, and its text has a line that PATTERN matches
+  local name=$1 pattern=$2 sample=$3 output; shift 3
+  output=$(run 120 "$sample" "$@" 2>&1) && grep -qE -- "^$pattern\$" <<<"$output"
+  say $? "$sample says: $name (/$pattern/)" "$output"
+}
+says "what was loaded" 'trace     37 blocks of 16384 bytes in 3 requests, 10 at a time' kvcache "$dir/kv" --trace "$dir/trace" --batch 10 --runs 1 --no-plain
+says "what was stored" 'trace     37 blocks of 16384 bytes in 3 requests, 10 at a time, stored' kvcache "$dir/kv" --store --trace "$dir/trace" --batch 10 --runs 1 --no-plain
+says "from where" 'file      .*/kv \(O_DIRECT\), 512 blocks' kvcache "$dir/kv" --trace "$dir/trace" --batch 10 --runs 1 --no-plain --direct
+
 # A block of zeros, which is none of the file's; the other blocks come in batches of their own.
 cp "$dir/kv" "$dir/holed"; dd if=/dev/zero of="$dir/holed" bs=16384 seek=5 count=1 conv=notrunc status=none
 printf '1 2 3 4 5\n6 7 8 9\n10 11 12 13\n' >"$dir/holes"
@@ -101,6 +120,11 @@ for path in $paths; do
   check "by $path, O_DIRECT" '"direct": true' safetensors "$dir/model" --path $path --runs 1 --direct
 done
 
+agree "made as long as was asked for, or a little shorter" '15000000 < f["bytes"] <= 16777216' safetensors "$dir/made1" --make 16M --runs 1
+for seed in 1 2; do run 60 safetensors "$dir/made$seed" --make 16M --seed $seed --list >"$dir/listed$seed" 2>&1; done
+! cmp -s "$dir/made1" "$dir/made2" && cmp -s "$dir/listed1" "$dir/listed2" && grep -qx 'model.layers.3.mlp.up_proj.weight BF16 1032192 bytes at [0-9]*' "$dir/listed1"
+say $? "safetensors: the same tensors of each seed, of other numbers" "$(diff "$dir/listed1" "$dir/listed2")"
+rm -f "$dir/made1" "$dir/made2"
 agree "rates" 'near(f["weir_bytes_per_s"] * f["weir_seconds"], f["bytes"]) and near(f["ratio"], f["plain_seconds"] / f["weir_seconds"]) and
   near(f["mapped_ratio"], f["mapped_seconds"] / f["weir_seconds"])' safetensors "$dir/model" --threads 3 --mmap --runs 1
 check "three ways, none of it in the page cache" '"mapped_ratio"' safetensors "$dir/model" --threads 3 --mmap --cold --runs 2
@@ -120,6 +144,25 @@ if [ -n "$forge" ]; then
   done
 fi
 
+forged() { # forged NAME HOW WORDS SAMPLE ARGUMENTS...: what came or went otherwise, by the variables HOW of forge.c, is found
+  local name=$1 how=$2 words=$3 sample=$4 output rc; shift 4
+  [ -n "$forge" ] || return 0
+  # shellcheck disable=SC2086
+  output=$(env LD_PRELOAD="$forge" $how timeout 600 "$samples/$sample/weir-$sample" "$@" --runs 1 2>&1 >/dev/null); rc=$?
+  [ "$rc" = 1 ] && grep -qE -- "$words" <<<"$output"
+  say $? "$sample finds: $name (status $rc, 1 and /$words/ expected)" "$output"
+}
+run 60 kvcache "$dir/fresh" --make 1M --loads 1 --batch 1 --runs 1 --no-plain >/dev/null 2>&1
+cp "$dir/fresh" "$dir/stored"
+# The second batch does nothing: what the first one left is no result of its own.
+again='FORGE=idle FORGE_KERNEL=weir_file_batch FORGE_ONLY=1'
+forged "nothing loaded again" "$again" 'WRONG DATA: .* on the device are not what the file has' kvcache "$dir/fresh" --loads 30 --batch 30 --no-plain
+forged "nothing stored again" "$again" 'WRONG DATA: .* in the file are not what the device had' kvcache "$dir/stored" --store --loads 30 --batch 30 --no-plain
+forged "nothing loaded again" "$again" 'WRONG DATA: by weir, ' safetensors "$dir/model"
+put='FORGE=byte FORGE_AT=77 FORGE_OF=put'
+forged "a byte that threads load" "$put" 'WRONG DATA: .* on the device' kvcache "$dir/fresh" --loads 30 --batch 30 --threads 2
+forged "a byte that comes out of a mapping" "$put" 'WRONG DATA: .* on the device' kvcache "$dir/fresh" --loads 30 --batch 30 --no-plain --mmap
+
 model() { # model NAME HEADER [DATA-BYTES]: a file with that header, and data
   python3 - "$dir/$1" "$2" "${3:-0}" <<'PYTHON'
 import sys
@@ -129,11 +172,23 @@ PYTHON
 }
 good='{"a":{"dtype":"F32","shape":[3,5],"data_offsets":[0,60]},"b":{"dtype":"U8","shape":[7],"data_offsets":[60,67]},"__metadata__":{"x":"y"}}   '
 model good "$good" 67
+says "what was loaded" 'model     .*/good: 2 tensors, 0.0 MiB' safetensors "$dir/good" --runs 1
 check "tensors of any length" '"tensors": 2,' safetensors "$dir/good" --runs 1
 model scalar '{"s":{"dtype":"F64","shape":[],"data_offsets":[0,8]},"e":{"dtype":"F16","shape":[0,9],"data_offsets":[8,8]},"e2":{"dtype":"I8","shape":[0],"data_offsets":[0,0]}}' 8
 check "a scalar and empty ones" '"tensors": 3,' safetensors "$dir/scalar" --runs 1
 model nothing '{}' 0
 check "no tensors" '"tensors": 0,' safetensors "$dir/nothing" --runs 1
+
+# The last three bytes of a tensor are no whole word; a thread puts them there first, then the mapping.
+model odd '{"a":{"dtype":"U8","shape":[1003],"data_offsets":[0,1003]}}' 1003
+for byte in 0 999 1000 1002; do
+  put="FORGE=byte FORGE_AT=$byte FORGE_OF=put"
+  forged "byte $byte of 1003, by threads" "$put FORGE_ONLY=0" 'WRONG DATA: by hand, tensor "a"' safetensors "$dir/odd" --mmap
+  forged "byte $byte of 1003, out of a mapping" "$put FORGE_ONLY=1" 'WRONG DATA: by a mapping, tensor "a"' safetensors "$dir/odd" --mmap
+done
+output=$(run 60 safetensors "$dir/good" --list 2>&1)
+[ "$output" = $'a F32 60 bytes at 0\nb U8 7 bytes at 60' ]
+say $? "safetensors: a list of tensors" "$output"
 
 malformed() { # malformed NAME WORDS HEADER [DATA-BYTES]
   model bad "$3" "${4:-0}"

@@ -4,15 +4,17 @@
  *
  * FORGE says how: zero, all of a result is zeros; first or last, that word
  * of it is another one; end, its last four bytes are; byte, its byte FORGE_AT is; idle, the
- * kernel FORGE_KERNEL does nothing. FORGE_OF says which results: copy, what weir_copy_from_device() brings;
- * read, what weir_storage_read() does. Small ones stay: they are counters, by which a program goes on.
- * FORGE_ONLY: the number of the only one, from 0 on.
+ * kernel FORGE_KERNEL does nothing, or weir_file_batch() if that is its name. FORGE_OF says which results:
+ * copy, what weir_copy_from_device() brings; put, what weir_copy_to_device() takes there; read, what
+ * weir_storage_read() does. Small ones stay: they are counters, by which a program goes on.
+ * FORGE_ONLY: the number of the only one, from 0 on; of idle, too.
  */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/file.h>
 #include <weir/weir.h>
 
 enum { LEAST_BYTES = 256 };
@@ -74,10 +76,47 @@ int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data,
 	return error;
 }
 
+int weir_copy_to_device(struct weir_context *context, uint64_t address, const void *from, size_t bytes)
+{
+	void *copy;
+	int error;
+
+	if (!is("FORGE_OF", "put"))
+		return NEXT(weir_copy_to_device)(context, address, from, bytes);
+	copy = malloc(bytes + 1);
+	if (!copy)
+		abort();
+	memcpy(copy, from, bytes);
+	forge("put", copy, bytes);
+	error = NEXT(weir_copy_to_device)(context, address, copy, bytes);
+	free(copy);
+	return error;
+}
+
+/* Nothing is done where @name is called, each time or at its number FORGE_ONLY. */
+static int is_idle(const char *name)
+{
+	static long number;
+	const char *only = getenv("FORGE_ONLY");
+
+	if (!is("FORGE", "idle") || !is("FORGE_KERNEL", name))
+		return 0;
+	return !only || strtol(only, NULL, 10) == number++;
+}
+
+int weir_file_batch(struct weir_context *context, struct weir_file_io *io, size_t count)
+{
+	if (!is_idle("weir_file_batch"))
+		return NEXT(weir_file_batch)(context, io, count);
+	for (size_t i = 0; i < count; i++)
+		io[i].result = (int64_t)io[i].bytes;
+	return 0;
+}
+
 int weir_launch(struct weir_context *context, const char *kernel, uint32_t blocks, uint32_t threads,
 		const void *args, size_t args_bytes)
 {
-	if (is("FORGE", "idle") && is("FORGE_KERNEL", kernel))
+	if (is_idle(kernel))
 		return 0;
 	return NEXT(weir_launch)(context, kernel, blocks, threads, args, args_bytes);
 }
