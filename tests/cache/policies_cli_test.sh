@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-3-Clause
 # weir-policies: its table, as text and JSON, and what it refuses; the sample with a policy of its own.
-# usage: policies_cli_test.sh WEIR-POLICIES [WEIR-POLICY]
+# usage: policies_cli_test.sh WEIR-POLICIES [WEIR-POLICY [FORGE]]    FORGE: samples/forge.c, as a library
 set -u
-policies=$1 sample=${2-}
+policies=$1 sample=${2-} forge=${3-}
 count=0
 
 check() { # check NAME STATUS WORDS COMMAND...: exit status, and output with WORDS
@@ -56,5 +56,13 @@ if [ -n "$sample" ]; then
 import re, subprocess, sys
 clock, user = map(int, re.findall(r"(\d+) misses", subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True).stdout))
 print(clock > user)' "$sample"
+  check "hits are what did not miss" 0 '^True$' python3 -c '
+import re, subprocess, sys
+lines = subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True).stdout.splitlines()
+found = [re.fullmatch(r"(clock|user) +(\d+) reads, (\d+) misses: ([\d.]+)% hits", line).groups() for line in lines]
+print([name for name, *_ in found] == ["clock", "user"] and all(reads == "16384" and hits == f"{100 - 100 * int(misses) / 16384:.1f}" for _, reads, misses, hits in found))' "$sample"
+  [ -z "$forge" ] || check "runs that read different data" 1 'the two runs read different data' \
+    env LD_PRELOAD="$forge" FORGE=idle FORGE_KERNEL=policy_lookups FORGE_ONLY=1 "$sample"
+  check "refused: a device that is not there, of the sample" 1 'weir-policy: no backend "abacus"' "$sample" abacus
 fi
 echo "1..$count"
