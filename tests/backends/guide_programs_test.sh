@@ -37,7 +37,14 @@ for file in from-*.c from-*.cpp; do
   report $? "$file: built by its own command" "$command"$'\n'"$output"
   output=$(timeout 300 "./${file%.*}" 2>&1)
   report $? "$file: it runs, and finds its own result right" "$output"
+  said=$(sed -n 's/^It prints `\([^`]*\)`.*/\1/p' "$source/docs/guide/${file%.*}.md")
+  [ -z "$said" ] || [ "$output" = "$said" ]
+  report $? "$file: it prints what its page says, if it does" "$output"$'\n'"instead of $said"
 done
+report "$(grep -l '^It prints `' "$source"/docs/guide/from-*.md | wc -l | grep -qx 2; echo $?)" "two pages say what their programs print" ""
+# The block that was read from byte 4,096 on was written to byte 0.
+output=$(cmp -n 4096 from-cufile.bin from-cufile.bin 0 4096 2>&1)
+report $? "from-cufile.c: the first block is the second one then" "$output"
 # What <weir/weir.hpp> is given reaches the C calls, by whichever of its ways.
 cat >names.cpp <<'END'
 #include <cstdio>
