@@ -179,6 +179,18 @@ check "no window" 1 'it has no window' gpu unclaim --dry-run 41:00.0
 mkdir -p "$root/dev/weir_p2p"; : >"$root/dev/weir_p2p/0000:41:00.0-1"; chmod 0600 "$root/dev/weir_p2p/0000:41:00.0-1"
 check "a window" 0 'BAR 1, 16384 MiB: claimed, /dev/weir_p2p/0000:41:00.0-1, for root alone' gpu list 41:00.0
 check "a window to give back" 0 'would give back BAR 1 of 0000:41:00.0' gpu unclaim --dry-run 41:00.0
+# Of two windows the one that was asked for, and no other.
+: >"$root/dev/weir_p2p/0000:41:00.0-3"
+output=$("$bind" --root "$root" gpu unclaim --dry-run 41:00.0 2>&1)
+[ "$output" = $'would give back BAR 1 of 0000:41:00.0\nwould give back BAR 3 of 0000:41:00.0' ]
+report $? "both windows" "$output"
+for bar in 1 3; do
+  output=$("$bind" --root "$root" gpu unclaim --dry-run --bar $bar 41:00.0 2>&1)
+  [ "$output" = "would give back BAR $bar of 0000:41:00.0" ]
+  report $? "the window of BAR $bar alone" "$output"
+done
+check "a BAR without a window" 1 'it has no window' gpu unclaim --dry-run --bar 0 41:00.0
+rm "$root/dev/weir_p2p/0000:41:00.0-3"
 output=$("$bind" --root "$root" --json gpu list)
 python3 - "$output" <<'EOF'
 import json, sys
@@ -190,4 +202,12 @@ report $? "GPUs as JSON" "$output"
 check "gpu alone" 2 'give gpu list, gpu claim or gpu unclaim' gpu
 check "a bad BAR" 2 'from 0 to 5' gpu claim --bar 7 41:00.0
 check "a BAR of an SSD" 2 'bar and --group are for gpu' bind --bar 1 05:00.0
+check "a group of an SSD" 2 'bar and --group are for gpu' unbind --group weir 05:00.0
+check "a list that would change nothing" 2 'gpu list changes nothing' gpu list --dry-run
+check "a list of one BAR" 2 'gpu list changes nothing' gpu list --bar 1
+check "a list for a group" 2 'gpu list changes nothing' gpu list --group weir
+check "JSON of a claim" 2 'json is for gpu list alone' gpu claim --json 41:00.0
+check "JSON of a bind" 2 'json is for show alone' bind --json 05:00.0
+check "a show that would change nothing" 2 'dry-run is not for show' show --dry-run
+check "a claim of nothing" 2 'which GPUs?' gpu claim
 echo "1..$count"

@@ -329,8 +329,8 @@ static int take_addresses(char **operands, struct tree_names *addresses)
 
 static int list_gpus(const struct tree_names *addresses, const struct gpu_options *options)
 {
-	if (dry_run || group)
-		return tool_usage("gpu list changes nothing");
+	if (dry_run || group || bar_given)
+		return tool_usage("gpu list changes nothing: leave --dry-run, --bar and --group out");
 	return gpu_run("list", addresses, options);
 }
 
