@@ -12,7 +12,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..25
+echo 1..27
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -24,6 +24,19 @@ verdict $? "a wrong command is refused by name"
 verdict $? "make, upload, verify"
 "$tool" info "file:$folder/one" "file:$folder/two" | grep -q '^labels  *5$'
 verdict $? "info"
+# What is not asked for is something else: so a number that is printed is the one that was asked for.
+info() { "$tool" info "file:$folder/one" "file:$folder/two" "$@"; }
+info --row 8K --chunk 64K --cache 512K >"$folder/asked" && info >"$folder/usual" &&
+  grep -q '^row  *8192$' "$folder/asked" && grep -q '^chunks .* of 65536$' "$folder/asked" && grep -q '^cache  *524288$' "$folder/asked" &&
+  [ "$(grep -cE '^row  *8192$|^chunks .* of 65536$|^cache  *524288$' "$folder/usual")" = 0 ]
+verdict $? "info: rows, chunks and a cache as they were asked for"
+for lookup in buckets avl; do
+  "$tool" bench "file:$folder/one" "file:$folder/two" --parts lookup --lookup $lookup --json
+done >"$folder/lookups" && python3 -c 'import json, sys
+buckets, avl = map(json.loads, sys.stdin)
+assert buckets["what"] == "lookup buckets" and avl["what"] == "lookup avl" and buckets["found"] == buckets["names"] == avl["found"] == 2000
+assert buckets["bytes_per_sample"] != avl["bytes_per_sample"], "one index was looked into twice"' <"$folder/lookups"
+verdict $? "bench: each kind of lookup has an index of its own"
 "$tool" make "$folder/t.tar" --as tar --samples 300 && tar -tf "$folder/t.tar" >/dev/null && "$tool" index "file:$folder/t.tar" >/dev/null &&
   "$tool" verify "file:$folder/t.tar" --order full | grep -q '^300 samples'
 verdict $? "a tar file that tar can read, index, verify"
@@ -42,7 +55,8 @@ with tarfile.open(sys.argv[1], "w", format=tarfile.PAX_FORMAT) as archive:
         info = tarfile.TarInfo(name)
         info.size, info.pax_headers = size, headers
         archive.addfile(info, io.BytesIO(bytes(size)))' "$folder/pax.tar" &&
-  "$tool" index "file:$folder/pax.tar" >/dev/null && "$tool" info "file:$folder/pax.tar" | grep -q '^bytes  *1000$'
+  "$tool" index "file:$folder/pax.tar" >/dev/null && "$tool" info "file:$folder/pax.tar" >"$folder/out" &&
+  [ "$(grep -cE '^(samples  *2|bytes  *1000|lengths  *300 to 700|labels  *0|storages  *1|ranks  *1)$' "$folder/out")" = 6 ]
 verdict $? "a size in a pax header is of one member"
 "$tool" make "$folder/part" --as records --samples 10 --bytes 1000 && truncate -s -1 "$folder/part" &&
   ! "$tool" index "file:$folder/part" --format fixed:1000 2>"$folder/err" && grep -q '9999 bytes .*no whole number of records of 1000' "$folder/err"

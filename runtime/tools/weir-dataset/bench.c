@@ -367,6 +367,8 @@ static int bench_lookup(struct tool *tool)
 		status = time_lookups(tool, given, names.count, false, numbers, &one);
 	if (status == TOOL_OK)
 		status = time_lookups(tool, given, names.count, true, numbers, &many);
+	if (status == TOOL_OK && weir_dataset_info(tool->dataset, &info)) /* with its index */
+		status = tool_failed();
 	if (status == TOOL_OK)
 		print_lookup(tool, &info, &names, numbers, one, many);
 	for (size_t i = 0; i < names.count; i++)
