@@ -87,7 +87,7 @@ tiny_set() {
     words 3 8 1 2 0 >t.bel.dst
 }
 
-echo "1..23"
+echo "1..24"
 
 # ---- help and usage ----
 
@@ -145,6 +145,22 @@ same a.bel.dst b.bel.dst
 same a.bel.col b.bel.col
 files a.bel.col a.bel.dst b.bel.col b.bel.dst
 finish "generate: same bytes, quiet when asked, a line per phase otherwise"
+
+run 0 generate kron --scale 10 --seed 1 --quiet -o s.bel
+same s.bel.dst a.bel.dst # which is the usual seed
+run 0 generate kron --scale 10 --degree 16 --quiet -o s.bel
+same s.bel.dst a.bel.dst # and the usual degree
+for option in "--seed 18446744073709551615" "--seed 4294967297" "--degree 17"; do
+    # shellcheck disable=SC2086
+    run 0 generate kron --scale 10 $option --quiet -o s.bel
+    ! cmp -s s.bel.dst a.bel.dst || wrong "$option made the usual graph"
+done
+run 0 generate urand --scale 10 --degree 3 --quiet -o s.bel # 3072 edges are drawn, each is stored both ways
+[ "$(stat -c %s s.bel.dst)" -le $((16 + 8 * 6144)) ] && [ "$(stat -c %s s.bel.dst)" -gt $((16 + 8 * 5632)) ] || wrong "degree 3: $(stat -c %s s.bel.dst) bytes"
+run 0 generate urand --scale 10 --degree 3 --weights --quiet --output s.bel
+[ -e s.bel.val ] || wrong "no weights"
+rm -f s.bel.*
+finish "generate: seed, degree and weights as they were asked for"
 
 if script -qec true /dev/null </dev/null >/dev/null 2>&1; then
     # The bar redraws ten times a second, so the job must last a while.
@@ -245,6 +261,7 @@ clear_work
 
 tiny_set
 run 0 convert t.bel v.bel --quiet
+[ -z "$out$err" ] || wrong "convert --quiet: $out$err"
 words 4 8 0 2 2 3 >expected
 same v.bel.col expected
 words 3 99 0 1 1 1 1 3 >t.bel.col
@@ -331,6 +348,32 @@ else
     prints '"vertices": 256'
     prints '"neighbours_in_range": true'
 fi
+printf '0 1\n0 1\n1 1\n3 0\n' >e.el
+printf '0 1 7\n0 1 7\n1 1 9\n3 0 8\n' >e.wel
+run 0 convert e.el e.bel --quiet
+run 0 convert e.wel w.bel --quiet
+if command -v python3 >/dev/null; then
+    for name in e.el e.wel e.bel w.bel; do
+        run 0 info $name --check --json --quiet
+        python3 - .out $name <<'PYTHON' || wrong "the JSON of $name is not as expected: $out"
+import json, os, sys
+name, text, weighted = sys.argv[2], not sys.argv[2].endswith(".bel"), sys.argv[2] in ("e.wel", "w.bel")
+ends = [""] if text else [".col", ".dst"] + [".val"] * weighted
+assert json.load(open(sys.argv[1])) == {
+    "file": name, "format": name[2:], "vertices": 4, "edges": 4, "directed": True, "weights": weighted,
+    "degree": {"min": 0, "average": 1.0, "max": 2}, "bytes": sum(os.path.getsize(name + end) for end in ends), "checked": True,
+    "offsets_monotone": None if text else True, "neighbours_in_range": True, "lists_ascending": None if text else True,
+    "self_loops": 1, "repeated_edges": 1, "problem": None,
+    "bel": None if text else {"col_type": 8, "dst_type": 8, "val_type": 4 if weighted else None, "col_header_is_edge_count": False}}
+PYTHON
+    done
+fi
+run 0 info w.bel --check --quiet
+for line in "vertices    4" "edges       4 stored" "directed    yes" "weights     yes" "degree      min 0, average 1.00, max 2" "self loops  1" \
+    "lists       ascending" "repeated    1" "type words  .col 8, .dst 8, .val 4"; do
+    [[ $'\n'$out$'\n' == *$'\n'"$line"$'\n'* ]] || wrong "no line \"$line\" in: $out"
+done
+rm -f e.* w.*
 run 0 info g.bel --json --quiet
 prints '"offsets_monotone": null'
 prints '"directed": null'
@@ -371,6 +414,7 @@ clear_work
 
 run 0 generate urand --scale 9 --degree 5 --quiet -o g.bel
 run 0 stripe g.bel --over f0 f1 f2 --unit 4096 --quiet
+[ -z "$out$err" ] || wrong "--quiet was not quiet: $out$err"
 bytes=$(stat -c %s g.bel.dst)
 units=$(((bytes + 4095) / 4096))
 for ((unit = 0; unit < units; unit++)); do
@@ -384,6 +428,12 @@ total=$(($(stat -c %s f0) + $(stat -c %s f1) + $(stat -c %s f2)))
 run 0 stripe --over h0 h1 --unit 64K g.bel
 says "striping: "
 [ "$(stat -c %s h0) $(stat -c %s h1)" = "65536 0" ] || wrong "one unit goes to the first file only"
+# Behind -- all are names, whatever they begin with: of the files to write, or of the set.
+run 0 stripe g.bel --quiet --unit 4096 --over -- -f0 -f1 -f2
+for i in 0 1 2; do same ./-f$i f$i; done
+run 0 stripe --over e0 e1 e2 --unit 4096 -- g.bel
+for i in 0 1 2; do same e$i f$i; done
+refuses 2 "-x.bel is one argument too many" stripe g.bel --over e0 e1 --quiet -- -x.bel
 finish "stripe: every unit where it belongs"
 clear_work
 
