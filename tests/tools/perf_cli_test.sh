@@ -87,7 +87,7 @@ load_of() {
     done
 }
 
-if [ "$backend" = cpu ]; then echo "1..25"; else echo "1..12"; fi
+if [ "$backend" = cpu ]; then echo "1..27"; else echo "1..12"; fi
 
 # ---- what every backend does ----
 
@@ -352,6 +352,78 @@ else
     skip "plots of a sweep and of latencies" "gnuplot is not installed"
 fi
 
+# A stand-in for fio, which says what it is asked for; with registered buffers it is twice as fast.
+mkdir stand_in
+cat >stand_in/fio <<'FIO'
+#!/bin/sh
+printf '%s\n' "$*" >>asked
+case " $* " in *' --fixedbufs '* | *' --fixedbufs') iops=2000 ;; *) iops=1000 ;; esac
+[ ! -e broken ] || exit 3
+echo "{\"jobs\": [{\"read\": {\"iops\": $iops}}]}"
+FIO
+chmod 755 stand_in/fio
+truncate -s 1M peer
+tool_path=$work/stand_in:$PATH
+asks() { # asks WORDS...: each is in each line of what was asked, of which there are four, and of these two have registered buffers
+    local word
+    for word; do
+        [ "$(grep -cw -e "$word" asked)" = 4 ] || wrong "not each time: $word: $(<asked)"
+    done
+    [ "$(wc -l <asked)" = 4 ] || wrong "not four times: $(<asked)"
+    [ "$(grep -c -e '--registerfiles --fixedbufs' asked)" = 2 ] || wrong "registered buffers: $(<asked)"
+    rm -f asked
+}
+load 'file:peer?direct=off' --peer=fio --iodepth=7 --bs=8K --offset=64K --size=256K
+json 'j["fio_iops"] == 1000 and j["fio_iops_runs"] == [1000, 1000] and j["fio_fixed_iops"] == 2000' \
+    'abs(j["ratio_to_fio"] - j["iops"] / 1000) < 1e-9 and abs(j["ratio_to_fio_fixed"] - j["iops"] / 2000) < 1e-9' \
+    'j["fio_bytes_per_s"] == 8192000'
+asks --filename=peer --bs=8192 --iodepth=7 --offset=65536 --size=262144 --rw=randread --direct=0 --ioengine=io_uring --runtime=1
+load 'file:peer?direct=off' --peer=fio --rw=read --iodepth=3 --offset=512K
+asks --bs=4096 --iodepth=3 --offset=524288 --size=524288 --rw=read
+: >broken
+refuses 1 "fio ended with status 3 and no figure for peer" 'file:peer?direct=off' --peer=fio "${short[@]}"
+tool_path=/nowhere
+refuses 1 "fio is not installed: apt-get install fio" 'file:peer?direct=off' --peer=fio "${short[@]}"
+tool_path=$PATH
+finish "fio is asked for the same load"
+
+# A stand-in for gnuplot, which keeps what it is to draw.
+rm broken
+printf '#!/bin/sh\ncat >drawn\n[ ! -e broken ]\n' >stand_in/gnuplot
+chmod 755 stand_in/gnuplot
+tool_path=$work/stand_in:$PATH
+cat >drawn.py <<'PYTHON'
+import json, re, sys
+j, drawn = json.load(open(".out")), open("drawn").read()
+blocks = {name: [line.split() for line in text.splitlines()] for name, text in re.findall(r"^\$(\w+) << END\n(.*?)^END$", drawn, re.M | re.S)}
+def near(a, b): return abs(float(a) - b) <= 1e-5 * abs(b)
+if isinstance(j, list):
+    assert "set output 's.svg'" in drawn and "set xlabel 'bs'" in drawn and "using 0:5:6:7" in drawn, drawn
+    for row, point in zip(blocks["data"], j, strict=True):
+        iops = [point[kind + key] for kind in ("", "plain_") for key in ("iops", "iops_min", "iops_max")]
+        assert row[0] == point["swept"] and all(near(a, b * point["bs"] / 1e9) for a, b in zip(row[1:], iops, strict=True)), (row, point)
+else:
+    for name, count, p50 in ("reads", j["reads"], j["p50_us"]), ("writes", j["writes"], j["write_p50_us"]):
+        seen = 0
+        assert sum(int(row[1]) for row in blocks[name]) == count and f"${name} using 1:2" in drawn, (name, count)
+        for at, requests in blocks[name]:
+            seen += int(requests)
+            if seen > count // 2:
+                assert near(at, p50), (at, p50)
+                break
+PYTHON
+run 0 virt:1M "${short[@]}" --sweep=bs:512,4K --plain=host --json --plot=s.svg
+python3 drawn.py >.err 2>&1 || wrong "another sweep is drawn: $(<.err)"
+load_of 1000 virt:1M --rw=randrw --rwmixread=30 --plot=l.svg
+python3 drawn.py >.err 2>&1 || wrong "other latencies are drawn: $(<.err)"
+: >broken
+run 1 virt:1M "${short[@]}" --json --plot=s.svg
+says "gnuplot failed to draw s.svg (status 1)"
+json 'j["reads"] > 0'
+rm broken
+tool_path=$PATH
+finish "what is drawn is what was measured"
+
 # ---- what is refused ----
 
 run 0 --help
@@ -386,6 +458,18 @@ refuses 2 "places of its own" virt:1M --hit=random8 --zipf=1
 refuses 2 "--hit takes none" virt:1M --hit=random8 --plot=x.svg
 refuses 2 "--peer=fio reads a file" virt:1M --peer=fio
 refuses 2 "peer=fio only reads" file:disk --peer=fio --rw=write
+refuses 2 "it needs one file: storage" file:disk file:disk --peer=fio
+refuses 2 "leave --stride, --zipf and --window out" file:disk --peer=fio --window=2
+refuses 2 "leave --stride, --zipf and --window out" file:disk --peer=fio --zipf=1
+refuses 2 "leave --stride, --zipf and --window out" file:disk --peer=fio --rw=read --stride=8K
+refuses 2 "32768 requests in flight at most, not 32769" file:disk --peer=fio --iodepth=32769
+refuses 2 "have nothing in common" file:disk --peer=fio --hit=random8
+refuses 2 "--hit reads only" virt:1M --hit=line4k --rw=rw
+refuses 2 "places of its own" virt:1M --hit=random8 --rw=read
+refuses 2 "waits for each read" virt:1M --hit=random8 --window=2
+refuses 2 "power of two from 512" virt:1M --cached=64K --line=256
+refuses 2 "power of two from 512" virt:1M --cached=256K --line=128K
+refuses 2 "16 storages at most, virt:17M is one too many" virt:{1..17}M
 finish "options that cannot be, or do not go together"
 
 refuses 1 "whole blocks of 512 bytes" virt:1M --bs=1000
