@@ -394,10 +394,21 @@ report $? "storages whose names are no UTF-8" "$(cat "$work/json")"
 timeout 100 "$check" --json --storage 'virt:1M?fault=status:code=0x281:op=read' --storage virt:1M >"$work/json" 2>/dev/null; rc=$?
 python3 - "$work/json" $rc <<'EOF'
 import json, sys
-broken, sound = json.load(open(sys.argv[1]))["storages"]
+whole = json.load(open(sys.argv[1]))
+broken, sound = whole["storages"]
 assert sys.argv[2] == "3" and broken["answer"] == "no" and "unrecovered read" in broken["why"] and sound["answer"] == "yes", (broken, sound)
+assert list(whole) == ["version", "storages", "status"] and whole["status"] == 3 and list(broken) == ["uri", "answer", "why"], whole
+facts = {key: sound[key] for key in ("uri", "bytes", "block_bytes", "read_only")}
+assert facts == {"uri": "virt:1M", "bytes": 1 << 20, "block_bytes": 512, "read_only": True} and sound["path"], sound
+assert sound["max_transfer_bytes"] >= 65536 and len(sound) == 7, sound
 EOF
 report $? "a storage whose first block cannot be read" "status $rc: $(cat "$work/json")"
+output=$(timeout 100 "$check" --storage 'virt:2M?block=4096' --storage virt:1M 2>&1)
+rc=$?
+[ $rc = 0 ] && [ "$(grep -cE '^storage  yes  virt:(2M\?block=4096: .*, 2097152 bytes in blocks of 4096|1M: .*, 1048576 bytes in blocks of 512), opened for reading$' <<<"$output")" = 2 ]
+report $? "storages as text" "status $rc: $output"
+timeout 100 "$check" --json --storage virt:1M >"$work/json" 2>&1 && grep -q '"status": 0' "$work/json"
+report $? "a sound storage ends with 0" "$(cat "$work/json")"
 timeout 600 "$check" --json >"$work/here" 2>/dev/null; rc=$?
 [ $rc -eq 0 ] || [ $rc -eq 1 ] || [ $rc -eq 3 ]; bad=$?
 python3 - "$work/here" $rc <<'EOF'
