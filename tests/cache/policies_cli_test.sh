@@ -38,6 +38,40 @@ for name in measured:
         assert abs(cell["hit_rate"] - (1 - cell["misses"] / d["traces"][trace]["reads"])) < 1e-9
 assert rows["frequency"]["zipf"]["misses"] < rows["clock"]["zipf"]["misses"]
 print(True)' "$policies" "${small[@]}" --json
+check "each option has its say" 0 '^True$' python3 - "$policies" <<'END'
+import json, subprocess, sys
+def of(*options):
+    return json.loads(subprocess.run([sys.argv[1], "--json", *options], check=True, capture_output=True, text=True).stdout)
+def misses(*options):
+    return of("--policy=fifo", "--trace=zipf", "--lines=64", "--reads=3000", *options)["rows"][0]["zipf"]["misses"]
+d = of("--lines=128", "--reads=2000", "--theta=0.5", "--seed=7")
+assert [d[k] for k in ("cache_lines", "ways", "line_bytes", "lanes", "theta", "seed")] == [128, 4, 512, 1, 0.5, 7], d
+lines = {name: trace["lines"] for name, trace in d["traces"].items() if name != "bfs"}
+assert lines == {"zipf": 2048, "scan": 2048, "loop": 144, "mixed": 4096}, lines
+assert all(d["traces"][name]["reads"] == 2000 for name in lines) and 0 < d["traces"]["bfs"]["reads"] <= 2000, d["traces"]
+d = of("--policy=fifo", "--trace=loop", "--lines=64", "--reads=3000", "--lanes=3")
+assert list(d["traces"]) == ["loop"] and d["lanes"] == 3 and d["seed"] == 1 and d["theta"] == 0.99, d
+assert [row["name"] for row in d["rows"]] == ["fifo", "exact LRU", "best", "exact LRU, one set", "best, one set"], d["rows"]
+assert misses() == misses("--seed=1") == misses("--theta=0.99") != misses("--seed=2")
+assert misses("--theta=0.2") > misses() > misses("--theta=2")
+print(True)
+END
+check "each row of the text is the JSON's" 0 '^True$' python3 - "$policies" "${small[@]}" <<'END'
+import json, subprocess, sys
+def of(*options):
+    return subprocess.run(sys.argv[1:] + list(options), check=True, capture_output=True, text=True).stdout
+def cell(row, trace, key):
+    return f"{100 * row[trace][key]:9.2f}" if key in row[trace] else "        -"
+d, text = json.loads(of("--json")), of().splitlines()
+lines = [f"{row['name']:<20}" + "".join(cell(row, trace, key) for trace in d["traces"] for key in ("hit_rate", "simulated_hit_rate"))
+         for row in d["rows"]]
+assert text[2:2 + len(lines)] == lines and len(lines) == 11, (text, lines)
+random = d["rows"][3] # which alone need not agree
+assert random["name"] == "random" and random["zipf"]["misses"] != random["zipf"]["simulated_misses"], random
+for name, trace in d["traces"].items():
+    assert f"{name:<5} {trace['reads']} reads: {trace['text']}" in text, (name, text)
+print(True)
+END
 check "the same as text" 0 '^sieve +[0-9.]+ +[0-9.]+' "$policies" "${small[@]}" --trace=loop
 check "one policy, many lanes" 0 '64 lanes' "$policies" "${small[@]}" --policy=lru --trace=zipf --lanes=64 --wave=4
 check "refused: a policy that is none" 2 'lifo.*clock, lru, fifo, random, direct, sieve, frequency, user' "$policies" --policy=lifo
