@@ -85,6 +85,18 @@ check 'three waves, depth 2, one queue' '"waves": 3,' resize virt:2M virt:1M $(f
 check 'wave 32' '"verified"' resize virt:2M virt:1M $(from 37x31 25x23 500) --wave 32 --plain
 check 'wave 4, other blocks' '"verified"' resize 'virt:2M?block=4096' 'virt:1M?block=512' $(from 37x31 5x3 500) --wave 4
 check 'lanes move the data' '"verified"' resize 'virt:2M?mover=pull' 'virt:1M?mover=pull' $(from 100x75 64x48 50)
+figures() { # figures SAMPLE ARGUMENTS...: what it counted of its I/O
+  run "$@" --json | grep -E '"(commands|bytes_read|bytes_written|(save|load)_commands)": [1-9]'
+}
+same_figures() { # same_figures LINES SAMPLE ARGUMENTS...: so many, of one run and of the latest of three
+  local lines=$1 one three; shift
+  one=$(figures "$@" --runs 1) && three=$(figures "$@" --runs 3)
+  printf '%s\nthen\n%s\n' "$one" "$three"
+  [ "$one" = "$three" ] && [ "$(wc -l <<<"$one")" = "$lines" ]
+}
+also 'resize: what is counted is of one run' same_figures 3 resize virt:2M virt:1M --from 100x75 --to 64x48 --images 20 --waves 3
+also 'matmul: what is counted is of one run' same_figures 3 matmul virt:1M --size 128 --waves 2
+also 'checkpoint: what is counted is of one run' same_figures 4 checkpoint virt:3M --layers 2 --width 64 --vocabulary 501 --positions 32 --waves 2
 check 'several runs' '"runs": 3,' resize virt:2M virt:1M --from 100x75 --to 64x48 --images 20 --runs 3
 head -c 98304 /dev/urandom >"$dir/raw"
 truncate -s 2400 "$dir/small"
