@@ -68,6 +68,8 @@ json 'each way is tried with poison' "{t['keys'] for t in r['tests'] if t['test'
 json 'ways differ' "len({t['path'] for t in r['tests'] if t['test'] == 'poison'}) == 4"
 json 'queues and caches are tested' "sum(t['test'].startswith('queue: ') for t in r['tests']) == 6 and sum(t['test'].startswith('cache: ') for t in r['tests']) == 4"
 json 'weir and pread are measured' "all(r['figures'][0]['measured'][k] > 0 for k in ('iops', 'pread_iops'))"
+json 'of the size and for the time that were asked for' "r['storages'][0]['bytes'] == 4 << 20 and
+  all(f['measured']['size'] == 4 << 20 and f['measured']['runtime_s'] == 0.02 and f['measured']['runs'] == 3 for f in r['figures'])"
 if command -v fio >/dev/null; then
   json 'so is fio' "r['figures'][0]['measured']['fio_iops'] > 0"
 else
