@@ -99,9 +99,8 @@ static void test_leases(void **state)
 	rig.lease = RIG_LEASE;
 	assert_int_equal(rig_write(&rig, 0, 1), 0);
 	/* another client that may write, and knows the epoch, has no lease */
-	assert_int_equal(rig_chmod(&rig, RIG_VID, RIG_CLIENT + 1, NVME_VOLUME_READ | NVME_VOLUME_WRITE,
-				   "nqn.a"),
-			 0);
+	assert_int_equal(
+		rig_chmod(&rig, RIG_VID, RIG_CLIENT + 1, NVME_VOLUME_READ | NVME_VOLUME_WRITE, "nqn.a"), 0);
 	rig.client = RIG_CLIENT + 1;
 	assert_int_equal(rig_write(&rig, 0, 2), FINAL(NVME_STATUS_VOLUME_STALE_LEASE));
 	assert_int_equal(rig_trim(&rig, 0, 1, 2), FINAL(NVME_STATUS_VOLUME_STALE_LEASE));
