@@ -16,39 +16,9 @@
 #include <weir/core/mix.h>
 #include <weir/disk.h>
 
-enum { DEPTH = 4, LIST = 8, PAGE = NVME_PAGE_BYTES };
+#include "rig_by_hand.h"
 
-/** struct rig - a storage of one queue pair */
-struct rig {
-	struct weir_queue queue;
-	struct weir_slot slots[DEPTH];
-	struct nvme_sqe sq[DEPTH];
-	struct nvme_cqe cq[DEPTH];
-	struct weir_retry_record records[DEPTH];
-	uint64_t lists[DEPTH * LIST];
-	uint32_t doorbells[2];
-	struct weir_disk disk;
-};
-
-static struct rig rig __attribute__((aligned(128)));
-
-static void open_rig(void)
-{
-	memset(&rig, 0, sizeof(rig));
-	rig.queue.sq = WEIR_ADDR(rig.sq);
-	rig.queue.cq = WEIR_ADDR(rig.cq);
-	rig.queue.slots = WEIR_ADDR(rig.slots);
-	rig.queue.records = WEIR_ADDR(rig.records);
-	rig.queue.prp_lists = WEIR_ADDR(rig.lists);
-	rig.queue.prp_entries = LIST;
-	rig.queue.sq_doorbell = WEIR_ADDR(&rig.doorbells[0]);
-	rig.queue.cq_doorbell = WEIR_ADDR(&rig.doorbells[1]);
-	rig.queue.depth = DEPTH;
-	rig.queue.depth_log2 = 2;
-	rig.queue.block_log2 = 9;
-	rig.disk.queues = WEIR_ADDR(&rig.queue);
-	rig.disk.queue_count = 1;
-}
+enum { PAGE = NVME_PAGE_BYTES };
 
 /* A completion is the answer to the command of its slot if it names the lap and the queue pair; else it is
  * nobody's, whatever its phase, its status and the head beside it are. */
@@ -84,7 +54,7 @@ static void test_where_pulled_data_lies(void **state)
 	uint64_t staging = (uint64_t)1 << 44, medium = (uint64_t)1 << 45;
 
 	(void)state;
-	open_rig();
+	rig_begin();
 	rig.queue.staging = staging;
 	rig.queue.staging_log2 = 31;
 	for (uint32_t index = 0; index < DEPTH; index++) {
@@ -112,7 +82,7 @@ static uint64_t end_with(struct weir_request request, weir_status status, struct
 {
 	enum { SLOT = 2 };
 
-	open_rig();
+	rig_begin();
 	weir_event_reset(event);
 	weir_sq_fill(&rig.queue, SLOT, request);
 	assert_int_equal(weir_cq_end(&rig.queue, SLOT, 1, status), 3);
@@ -175,7 +145,7 @@ static void test_commands_of_a_dead_queue(void **state)
 		uint32_t unsafe = marks[i] & WEIR_QUEUE_UNSAFE, ended = unsafe ? 0 : 2;
 		struct weir_event events[2];
 
-		open_rig();
+		rig_begin();
 		for (uint32_t k = 0; k < 2; k++) {
 			weir_event_reset(&events[k]);
 			weir_sq_fill(&rig.queue, 2 * k + 1,
@@ -211,7 +181,7 @@ static void test_shadows_are_rung_when_asked_for(void **state)
 	uint64_t rings = 0;
 
 	(void)state;
-	open_rig();
+	rig_begin();
 	rig.queue.shadow = WEIR_ADDR(page.shadows);
 	for (uint32_t which = 0; which < 2; which++)
 		for (uint64_t before = 0; before < DEPTH; before++)
@@ -280,7 +250,7 @@ static void test_every_queue_of_a_volume_is_helped(void **state)
 	uint32_t engines[ENGINES * EACH] = { 0 }, own[FORWARDERS] = { 0 };
 
 	(void)state;
-	open_rig();
+	rig_begin();
 	placed.queues = WEIR_ADDR(queues);
 	placed.engines = ENGINES;
 	placed.queues_each = EACH;

@@ -16,6 +16,7 @@
 #include <weir/nvme_fabrics.h>
 
 #include "backend/error.h"
+#include "no_wire.h"
 #include "transport/fabrics/paths.h"
 
 enum { HOSTS = 3, QUEUE = 1, MOST = 4, LONG_MS = 600000, JOIN_MS = 60000 };
@@ -29,34 +30,6 @@ static struct {
 	struct nvmf_request requests[MOST * HOSTS];
 	struct shared_u32 doorbells[2 * (QUEUE + 1)];
 } made;
-
-static u32 any_room(const struct nvmf_queue *queue)
-{
-	(void)queue;
-	return 1000;
-}
-
-static void begin_nothing(struct nvmf_queue *queue, struct nvmf_request *request)
-{
-	(void)queue, (void)request;
-}
-
-static void close_nothing(struct nvmf_queue *queue)
-{
-	queue->connection.open = false;
-}
-
-static bool move_nothing(struct nvmf_queue *queue)
-{
-	(void)queue;
-	return false;
-}
-
-static const struct nvmf_wire no_wire = { .send = move_nothing,
-					  .receive = move_nothing,
-					  .room = any_room,
-					  .begin = begin_nothing,
-					  .close = close_nothing };
 
 static void make_queues(unsigned host)
 {

@@ -21,6 +21,7 @@
 #include <weir/weir.h>
 
 #include "backend/error.h"
+#include "no_wire.h"
 #include "transport/fabrics/address.h"
 #include "transport/fabrics/discover.h"
 #include "transport/fabrics/identity.h"
@@ -35,28 +36,6 @@ static struct {
 	struct nvmf_queue admin;
 	struct shared_u32 doorbells[2];
 } made;
-
-static u32 any_room(const struct nvmf_queue *queue)
-{
-	(void)queue;
-	return 1000;
-}
-
-static void begin_nothing(struct nvmf_queue *queue, struct nvmf_request *request)
-{
-	(void)queue, (void)request;
-}
-
-static void close_nothing(struct nvmf_queue *queue)
-{
-	queue->connection.open = false;
-}
-
-static bool move_nothing(struct nvmf_queue *queue)
-{
-	(void)queue;
-	return false;
-}
 
 static int create_nothing(struct nvmf_queue *queue, u32 entries)
 {
