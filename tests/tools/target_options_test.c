@@ -306,8 +306,7 @@ static void test_what_a_file_has_wrong(void **state)
 		"{\"subsystems\": [{\"nqn\": \"a\", \"namespaces\": [], \"hosts\": \"b\"}]}",
 		"{\"subsystems\": [{\"nqn\": \"a\", \"namespaces\": [1]}]}",
 		"{\"subsystems\": [{\"nqn\": \"a\", \"namespaces\": [{\"read_only\": true}]}]}",
-		"{\"subsystems\": [{\"nqn\": \"a\", \"namespaces\": [{\"storage\": \"b\", \"read_only\": "
-		"1}]}]}",
+		"{\"subsystems\": [{\"nqn\": \"a\", \"namespaces\":[{\"storage\":\"b\",\"read_only\":1}]}]}",
 		"{\"subsystems\": [{\"nqn\": \"a\", \"namespaces\": [], \"hosts\": [1]}]}",
 		"{\"subsystems\": [{\"nqn\": \"a\", \"namespaces\": [], \"hosts\": [{\"secret\": \"s\"}]}]}",
 		"{\"subsystems\": [], \"listen\": [1]}",
