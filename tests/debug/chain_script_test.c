@@ -206,6 +206,33 @@ static void test_plays(void **state)
 		play(&PLAYS[i]);
 }
 
+/* A lock's word names its holder however often that lane has taken locks, and no two takes alike. */
+static void test_takes_wrap(void **state)
+{
+	struct weir_cpu_lane *before = weir_cpu_self;
+	struct weir_chain *chain;
+	u64 last = 0;
+
+	(void)state;
+	set_stage(WEIR_OPTIONS(chain, .lanes = LANES));
+	chain = weir_at(stage.chain, struct weir_chain, 0);
+	weir_chain_at(chain, 5)->takes = UINT32_MAX - 2;
+	for (int i = 0; i < 5; i++) {
+		u64 word;
+
+		assert_int_equal(act("5+a"), WEIR_OK);
+		word = weir_load_u64_relaxed_dev(&stage.locks[0].word);
+		assert_int_equal(weir_chain_holder(chain, word), 5);
+		assert_true(word != last);
+		last = word;
+		act("5-a");
+		assert_int_equal(weir_chain_holder(chain, weir_load_u64_relaxed_dev(&stage.locks[0].word)),
+				 LANES);
+	}
+	weir_cpu_self = before;
+	clear_stage(0);
+}
+
 /*
  * Lane 0 holds a and waits for b while others move. At no moment is there a cycle,
  * but parts of one, seen at different times, make up a whole.
@@ -262,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plays),
+		cmocka_unit_test(test_takes_wrap),
 		cmocka_unit_test(test_lanes_that_move_are_no_cycle),
 	};
 
