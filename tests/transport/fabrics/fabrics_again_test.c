@@ -12,6 +12,7 @@
 #include <weir/disk.h>
 
 #include "peer_storage.h"
+#include "first_address.h"
 
 enum { KEEP_ALIVE_MS = 60000, SOME_MS = 1, MOST_STARTS = 8 };
 
@@ -260,31 +261,6 @@ static void retry_delays_are_known_to_each_association(void **state)
 		assert_true(connects >= 2);
 		assert_int_equal(peer_printed(&peer, "behavior 512 1"), i ? 0 : connects);
 	}
-}
-
-/* A name's first address, 127.0.0.1 at that port; 0: it has the one that it has. */
-static in_port_t first_port;
-
-int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-		       struct addrinfo **list);
-int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-		       struct addrinfo **list);
-
-int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-		       struct addrinfo **list)
-{
-	struct addrinfo *next;
-	char first[8];
-	int error = __real_getaddrinfo(host, port, hints, list);
-
-	if (error || !first_port)
-		return error;
-	next = *list;
-	snprintf(first, sizeof(first), "%u", first_port);
-	error = __real_getaddrinfo("127.0.0.1", first, hints, list);
-	if (!error)
-		(*list)->ai_next = next;
-	return error;
 }
 
 /* A socket that listens, and has as many waiting as it may: to whoever comes then nothing is said. */

@@ -20,6 +20,7 @@
 
 #include "device/context.h"
 #include "fake_verbs.h"
+#include "first_address.h"
 #include "observe/publish.h"
 #include "target/target.h"
 #include "transport/fabrics/discover.h"
@@ -236,35 +237,12 @@ static void discovery_lists_both(void **state)
 	free(log.entries);
 }
 
-/* Where a name's first address leads, of 127.0.0.1; NULL: it has the one that it has. */
-static const char *first_port;
-
-int __real_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-		       struct addrinfo **list);
-int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-		       struct addrinfo **list);
-
-int __wrap_getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
-		       struct addrinfo **list)
-{
-	struct addrinfo *next;
-	int error = __real_getaddrinfo(host, port, hints, list);
-
-	if (error || !first_port)
-		return error;
-	next = *list;
-	error = __real_getaddrinfo("127.0.0.1", first_port, hints, list);
-	if (!error)
-		(*list)->ai_next = next;
-	return error;
-}
-
 /* Nobody listens at the first address of a name: the second is connected to. With no way to either the
  * sentence is of that. */
 static void the_next_address_is_tried(void **state)
 {
 	(void)state;
-	first_port = "9";
+	first_port = 9;
 	must(try_open(NQN, ""));
 	round_trip();
 	assert_int_equal(value(RECONNECTS), 0);
@@ -273,7 +251,7 @@ static void the_next_address_is_tried(void **state)
 	fake_verbs.no_device = true;
 	refused(NQN, "", "does an RDMA device lead there?");
 	fake_verbs.no_device = false;
-	first_port = NULL;
+	first_port = 0;
 }
 
 static void other_format(void *data, size_t *bytes)
