@@ -78,7 +78,7 @@ static int run(int count, char **words)
 /* "weir-x: SENTENCE; see weir-x --help" and nothing else. */
 static void expect_refusal(const char *line, const char *sentence)
 {
-	char expected[TEXT_BYTES];
+	char expected[TEXT_BYTES + sizeof("weir-x: ; see weir-x --help\n")];
 
 	if (capture_run(run, line) != 2)
 		fail_msg("%s is accepted", line);
