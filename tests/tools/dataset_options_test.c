@@ -184,7 +184,7 @@ static void test_each_option_is_where_it_belongs(void **state)
 			 " --bytes 1K-4K --classes 6G --context c --order full --seed 7G --batch 11 --buffer "
 			 "12"
 			 " --chunk 13 --cache 8G --row 14 --batches 15 --lookup avl --threads 16 --depth 17"
-			 " --peers p --no-drop --ramp 18 --parts lookup,peers --runs 10 --seconds 19 --plot "
+			 " --peers p --no-drop --ramp 0.5 --parts lookup,peers --runs 10 --seconds 1.25 --plot "
 			 "q --json"),
 		0);
 	assert_string_equal(noted.command, "bench");
@@ -201,8 +201,8 @@ static void test_each_option_is_where_it_belongs(void **state)
 		    tool.row_bytes == 14);
 	assert_true(tool.batches == 15 && tool.lookup == WEIR_DATASET_AVL && tool.threads == 16 &&
 		    tool.depth == 17);
-	assert_true(tool.ramp == 18 && tool.parts == (TOOL_LOOKUP | TOOL_PEERS) && tool.runs == 10 &&
-		    tool.seconds == 19);
+	assert_true(tool.ramp == 0.5 && tool.parts == (TOOL_LOOKUP | TOOL_PEERS) && tool.runs == 10 &&
+		    tool.seconds == 1.25);
 	assert_string_equal(tool.peers, "p");
 	assert_string_equal(tool.plot, "q");
 	/* what is mounted gets it */

@@ -20,7 +20,8 @@ struct tool {
 	const char *context_name, *format, *manifest, *as, *plot, *peers;
 	uint64_t samples, least_bytes, most_bytes, classes, seed, cache_bytes;
 	uint32_t chunk_bytes, row_bytes, batch, order, buffer_chunks, threads, depth, lookup, batches,
-		seconds, runs, ramp, parts;
+		runs, parts;
+	double seconds, ramp; /* of a run; of its beginning, which does not count */
 	bool checks, all_orders, no_drop, json;
 	char **operands;
 	int operand_count;
