@@ -184,8 +184,8 @@ static void test_each_option_is_where_it_belongs(void **state)
 			 " --bytes 1K-4K --classes 6G --context c --order full --seed 7G --batch 11 --buffer "
 			 "12"
 			 " --chunk 13 --cache 8G --row 14 --batches 15 --lookup avl --threads 16 --depth 17"
-			 " --peers p --no-drop --ramp 0.5 --parts lookup,peers --runs 10 --seconds 1.25 --plot "
-			 "q --json"),
+			 " --peers p --no-drop --ramp 0.5 --parts lookup,peers --runs 10 --seconds 1.25 "
+			 "--plot q --json"),
 		0);
 	assert_string_equal(noted.command, "bench");
 	assert_int_equal(tool.operand_count, 2);

@@ -19,8 +19,8 @@ enum tool_part { TOOL_ORDERS = 1, TOOL_LOOKUP = 2, TOOL_PEERS = 4 };
 struct tool {
 	const char *context_name, *format, *manifest, *as, *plot, *peers;
 	uint64_t samples, least_bytes, most_bytes, classes, seed, cache_bytes;
-	uint32_t chunk_bytes, row_bytes, batch, order, buffer_chunks, threads, depth, lookup, batches,
-		runs, parts;
+	uint32_t chunk_bytes, row_bytes, batch, order, buffer_chunks, threads, depth, lookup, batches, runs,
+		parts;
 	double seconds, ramp; /* of a run; of its beginning, which does not count */
 	bool checks, all_orders, no_drop, json;
 	char **operands;
