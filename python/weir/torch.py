@@ -7,11 +7,12 @@ from collections.abc import Iterator
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from . import Dataset
+from . import NO_LABEL, Dataset
 
 
 class Batches(IterableDataset):
-    """Use with DataLoader(batch_size=None): items are (rows, lengths, labels), tensors that were copied out of the batch."""
+    """Use with DataLoader(batch_size=None): items are (rows, lengths, labels), tensors that were copied out of the batch. The
+    label of a sample without one is -1, as in data[i]."""
 
     def __init__(self, data: Dataset, *, batch: int, seed: int = 0, order: str = "shuffled-chunk", rank: int = 0,
                  ranks: int = 1) -> None:
@@ -28,5 +29,6 @@ class Batches(IterableDataset):
         workers, index = (worker.num_workers, worker.id) if worker else (1, 0)
         for batch in self.data.epoch(seed=self.seed, epoch=self.number, batch=self.batch, order=self.order,
                                      rank=self.rank * workers + index, ranks=self.ranks * workers):
-            yield (torch.from_numpy(batch.rows.copy()), torch.from_numpy(batch.lengths.astype("int64")),
-                   torch.from_numpy(batch.labels.astype("int64")))
+            labels = torch.from_numpy(batch.labels.astype("int64"))
+            labels[labels == NO_LABEL] = -1
+            yield torch.from_numpy(batch.rows.copy()), torch.from_numpy(batch.lengths.astype("int64")), labels

@@ -268,7 +268,8 @@ def test_torch() -> None:
             lengths = 0
             loader = DataLoader(Batches(data, batch=50, seed=1), batch_size=None, num_workers=workers,
                                 multiprocessing_context="spawn" if workers else None)
-            for rows, length, _ in loader:
+            for rows, length, labels in loader:
+                assert labels.tolist() == [-1] * len(rows) # as data[i] says where there is none
                 lengths += int(length.sum())
                 seen.append(len(rows))
             assert lengths == 64 * 1000 and sum(seen) == 1000, (lengths, sum(seen))
