@@ -170,12 +170,18 @@ def test_cifar() -> None:
                 {f"record-{i}": i % 10 for i in range(30)}, format=kind)
 
 
+def records() -> str:
+    """The URI of a thousand records of 64 bytes, without labels."""
+    if not os.path.exists(path("records")):
+        with open(path("records"), "wb") as out:
+            out.write(random.randbytes(64 * 1000))
+        weir.index(f"file:{path('records')}", format="fixed:64")
+    return f"file:{path('records')}"
+
+
 def test_ranks_and_resume() -> None:
-    with open(path("records"), "wb") as out:
-        out.write(random.randbytes(64 * 1000))
-    weir.index(f"file:{path('records')}", format="fixed:64")
     seen: list[int] = []
-    with weir.Dataset(f"file:{path('records')}") as data:
+    with weir.Dataset(records()) as data:
         for rank in range(3):
             for batch in data.epoch(seed=9, batch=50, rank=rank, ranks=3):
                 seen += batch.samples.tolist()
@@ -198,7 +204,7 @@ def test_ranks_and_resume() -> None:
 
 
 def test_dlpack() -> None:
-    with weir.Dataset(f"file:{path('records')}") as data:
+    with weir.Dataset(records()) as data:
         batch = next(data.epoch(batch=8))
         array = numpy.from_dlpack(batch)
         assert array.ctypes.data == batch.rows.ctypes.data, "a copy was made"
@@ -262,7 +268,7 @@ def test_torch() -> None:
 
     from weir.torch import Batches
 
-    with weir.Dataset(f"file:{path('records')}") as data:
+    with weir.Dataset(records()) as data:
         for workers in 0, 2:
             seen: list[int] = []
             lengths = 0
