@@ -226,7 +226,7 @@ def test_leaves_nothing_open() -> None:
 def test_errors() -> None:
     for call, word in ((lambda: weir.Dataset("file:/nowhere/at/all"), "/nowhere"),
                        (lambda: weir.Dataset("virt:1M"), "no manifest"),
-                       (lambda: weir.index(f"file:{path('records')}", path("x")), "name its format")):
+                       (lambda: weir.index(records(), path("x")), "name its format")):
         try:
             call()
             raise AssertionError("nothing was raised")
