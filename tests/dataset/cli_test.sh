@@ -12,7 +12,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..27
+echo 1..28
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -63,6 +63,12 @@ verdict $? "a size in a pax header is of one member"
 verdict $? "a part of a record at the end is refused"
 ! "$tool" make /dev/full --as records --samples 3 --bytes 100 2>"$folder/err" && grep -q 'cannot write /dev/full: No space left' "$folder/err"
 verdict $? "a full disk, which the last bytes meet"
+part=0
+for as in records tar folder; do
+  (trap '' XFSZ; ulimit -f 4; exec "$tool" make "$folder/part-$as" --as "$as" --samples 3 --bytes 10K) 2>"$folder/err" && part=1
+  grep -q "cannot write $folder/part-$as: File too large" "$folder/err" && [ -z "$(find "$folder/part-$as" -type f 2>/dev/null)" ] || part=1
+done
+verdict $part "no part of a file stays behind an error"
 truncate -s 4M "$folder/traced" && "$tool" upload "$folder/files" "file:$folder/traced?trace=$folder/trace" && python3 -c 'import sys
 kinds = [(words[2], int(words[3]) if words[2] == "write" else None) for words in map(str.split, open(sys.argv[1])) if words[0] == "begin" and words[2] != "read"]
 headers = [i for i, kind in enumerate(kinds) if kind == ("write", 0)]

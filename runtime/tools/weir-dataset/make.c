@@ -13,6 +13,7 @@
 #include <weir/core/mix.h>
 
 #include "tool.h"
+#include "tool_output.h"
 
 enum { BLOCK = 512 };
 
@@ -42,14 +43,12 @@ static void tar_member(FILE *to, const char *name, const void *data, uint64_t by
 	fwrite(block, 1, (BLOCK - bytes % BLOCK) % BLOCK, to);
 }
 
-static FILE *open_sample(const struct tool *tool, uint64_t class, uint64_t i)
+static FILE *open_sample(const struct tool *tool, uint64_t class, uint64_t i, char path[4096])
 {
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/%05" PRIu64, tool->operands[0], class);
+	snprintf(path, 4096, "%s/%05" PRIu64, tool->operands[0], class);
 	if (mkdir(path, 0777) != 0 && errno != EEXIST)
 		return NULL;
-	snprintf(path, sizeof(path), "%s/%05" PRIu64 "/%09" PRIu64, tool->operands[0], class, i);
+	snprintf(path, 4096, "%s/%05" PRIu64 "/%09" PRIu64, tool->operands[0], class, i);
 	return fopen(path, "w");
 }
 
@@ -60,13 +59,10 @@ static bool put(const struct tool *tool, FILE *to, uint64_t i, const unsigned ch
 	char name[64], label[24];
 
 	if (strcmp(tool->as, "folder") == 0) {
-		FILE *file = open_sample(tool, class, i);
-		bool good;
+		char path[4096];
+		FILE *file = open_sample(tool, class, i, path);
 
-		if (!file)
-			return false;
-		good = fwrite(data, 1, bytes, file) == bytes;
-		return fclose(file) == 0 && good;
+		return file && tool_output_end(file, path, fwrite(data, 1, bytes, file) == bytes);
 	}
 	if (strcmp(tool->as, "tar") == 0) {
 		snprintf(name, sizeof(name), "%09" PRIu64 ".bin", i);
@@ -80,11 +76,32 @@ static bool put(const struct tool *tool, FILE *to, uint64_t i, const unsigned ch
 	return !ferror(to);
 }
 
+/* All samples, each made at @data. Return: how many before somebody stopped it, or all; an error is @good's.
+ */
+static uint64_t put_all(const struct tool *tool, FILE *to, uint64_t *data, bool *good)
+{
+	static const unsigned char end[2 * BLOCK];
+	uint64_t state = tool->seed;
+
+	for (uint64_t i = 0; i < tool->samples && *good; i++) {
+		uint64_t bytes = tool->least_bytes +
+				 weir_mix_next(&state) % (tool->most_bytes - tool->least_bytes + 1);
+
+		for (uint64_t word = 0; word * 8 < bytes; word++)
+			data[word] = weir_mix_next(&state);
+		*good = put(tool, to, i, (unsigned char *)data, bytes);
+		if (*good && tool_progress(NULL, i + 1, tool->samples))
+			return i + 1;
+	}
+	if (*good && strcmp(tool->as, "tar") == 0)
+		*good = fwrite(end, sizeof(end), 1, to) == 1;
+	return tool->samples;
+}
+
 int tool_make(struct tool *tool)
 {
 	bool folder = strcmp(tool->as, "folder") == 0, good = true;
-	uint64_t state = tool->seed, words = tool->most_bytes / 8 + 2, *data = malloc(words * 8);
-	static const unsigned char end[2 * BLOCK];
+	uint64_t made, *data = malloc((tool->most_bytes / 8 + 2) * 8);
 	FILE *to = NULL;
 
 	if (!data)
@@ -97,21 +114,13 @@ int tool_make(struct tool *tool)
 	if (folder ? mkdir(tool->operands[0], 0777) != 0 && errno != EEXIST
 		   : !(to = fopen(tool->operands[0], "w")))
 		return free(data), tool_complain("cannot make %s: %s", tool->operands[0], strerror(errno));
-	for (uint64_t i = 0; i < tool->samples && good; i++) {
-		uint64_t bytes = tool->least_bytes +
-				 weir_mix_next(&state) % (tool->most_bytes - tool->least_bytes + 1);
-
-		for (uint64_t word = 0; word * 8 < bytes; word++)
-			data[word] = weir_mix_next(&state);
-		good = put(tool, to, i, (unsigned char *)data, bytes);
-		if (tool_progress(NULL, i + 1, tool->samples))
-			return free(data),
-			       tool_complain("stopped after %" PRIu64 " samples; make them anew", i + 1);
-	}
-	if (strcmp(tool->as, "tar") == 0)
-		fwrite(end, sizeof(end), 1, to);
+	made = put_all(tool, to, data, &good);
 	free(data);
-	if ((to && fclose(to) != 0) || !good)
+	if (to)
+		good = tool_output_end(to, tool->operands[0], good && made == tool->samples) && good;
+	if (made < tool->samples)
+		return tool_complain("stopped after %" PRIu64 " samples; make them anew", made);
+	if (!good)
 		return tool_complain("cannot write %s: %s", tool->operands[0], strerror(errno));
 	return TOOL_OK;
 }
