@@ -103,7 +103,57 @@ static void test_a_newer_write_ends_under_a_write(void **state)
 	lossy_destroy(&lossy);
 }
 
-/* Nor does a write of another map's time, or of a volume that is deleted, appear when that has ended. */
+/* Blocks @vba and the one behind it, in versions 5 and 6, that the medium behind holds. */
+static void hold_two(struct weir_engine *engine, struct lossy *lossy, u64 vba, unsigned char *data,
+		     struct direct *direct)
+{
+	struct weir_medium *medium = weir_engine_medium(engine);
+
+	direct_fill(data, vba, 5);
+	direct_fill(data + BLOCK, vba + 1, 6);
+	*direct = (struct direct){ .io = { .kind = WEIR_IO_WRITE,
+					   .offset_bytes = weir_engine_offset(VID, (u32)vba),
+					   .bytes = 2 * BLOCK,
+					   .iov = &direct->iov,
+					   .iov_count = 1,
+					   .version = direct_version(5),
+					   .epochs = direct_epochs(),
+					   .done = direct_done },
+				   .iov = { data, 2 * BLOCK } };
+	lossy->holds = true;
+	assert_true(medium->ops->submit(medium, &direct->io));
+	lossy->holds = false;
+	assert_non_null(lossy->held);
+}
+
+/* A write of two blocks is under way when a newer one of either ends: that one stays, the other block is
+ * written, and the end of the two says that one was old, whichever. */
+static void test_a_newer_write_ends_under_a_part_of_a_write(void **state)
+{
+	unsigned char data[2 * BLOCK] __attribute__((aligned(BLOCK)));
+	struct weir_engine *engine;
+	struct direct direct;
+	struct lossy lossy;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	for (u32 newer = 0; newer < 2; newer++) {
+		u64 vba = 4 * newer;
+
+		hold_two(engine, &lossy, vba, data, &direct);
+		assert_int_equal(direct_write(engine, vba + newer, 8, false), 0);
+		assert_int_equal(end_held(engine, &lossy, &direct),
+				 NVME_STATUS_VOLUME_OLD_VERSION | NVME_STATUS_DNR);
+		assert_true(direct_holds(engine, vba + newer, 8));
+		assert_true(direct_holds(engine, vba + !newer, newer ? 5 : 6));
+	}
+	assert_int_equal(direct_status(engine).used, 4);
+	check_nothing_is_wrong(engine);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
+/* A write of another map's time, or of a volume that is deleted, does not appear when that has ended. */
 static void test_a_map_ends_under_a_write(void **state)
 {
 	unsigned char data[BLOCK] __attribute__((aligned(BLOCK)));
@@ -213,6 +263,7 @@ int main(void)
 		cmocka_unit_test(test_a_lease_ends_under_a_write),
 		cmocka_unit_test(test_a_write_begins_under_another_lease),
 		cmocka_unit_test(test_a_newer_write_ends_under_a_write),
+		cmocka_unit_test(test_a_newer_write_ends_under_a_part_of_a_write),
 		cmocka_unit_test(test_a_map_ends_under_a_write),
 		cmocka_unit_test(test_blocks_are_listed_under_a_write),
 		cmocka_unit_test(test_garbage_is_collected_under_a_read),

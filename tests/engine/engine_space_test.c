@@ -226,6 +226,67 @@ static bool submit_but_one(struct weir_medium *medium, struct weir_io *io)
 	return true;
 }
 
+static u32 runs, failing; /* of writes of clients: how many have come, and which one fails; 0: none */
+
+static bool submit_but_a_run(struct weir_medium *medium, struct weir_io *io)
+{
+	if (io->kind != WEIR_IO_WRITE || io->thread || ++runs != failing)
+		return behind_ops->submit(medium, io);
+	io->status = NVME_STATUS_CAPACITY_EXCEEDED;
+	io->done(io);
+	return true;
+}
+
+enum { LARGE = 64 };
+
+/* Blocks 0 to LARGE - 1 in version @version and those behind it; run @fails of that fails. */
+static u32 write_large(struct weir_engine *engine, u64 version, u32 fails)
+{
+	static unsigned char data[LARGE * BLOCK] __attribute__((aligned(BLOCK)));
+	u32 status;
+
+	for (u64 vba = 0; vba < LARGE; vba++)
+		direct_fill(data + vba * BLOCK, vba, version + vba);
+	runs = 0;
+	failing = fails;
+	status = direct_io(engine, WEIR_IO_WRITE, 0, LARGE, version, false, data);
+	failing = 0;
+	return status;
+}
+
+/* A write goes to several places of the medium behind, and one of them fails: so does the write, whatever
+ * becomes of the others, and all its blocks stay what they were. */
+static void test_a_write_of_which_a_part_fails(void **state)
+{
+	enum { ROUNDS = 60 };
+	struct weir_medium_ops ops;
+	struct weir_engine *engine;
+	struct lossy lossy;
+	u64 version = 1, faults = 0, before_others = 0;
+
+	(void)state;
+	engine = direct_begin(&lossy, BYTES);
+	behind_ops = lossy.medium.ops;
+	ops = *behind_ops;
+	ops.submit = submit_but_a_run;
+	lossy.medium.ops = &ops;
+	assert_int_equal(write_large(engine, version, 0), 0);
+	for (u32 i = 0; i < ROUNDS; i++) {
+		u32 fails = 1 + i % 3, status = write_large(engine, version + LARGE, fails);
+
+		assert_int_equal(status, runs < fails ? 0 : NVME_STATUS_WRITE_FAULT);
+		version += status ? 0 : LARGE;
+		faults += status != 0;
+		before_others += runs > fails;
+		assert_int_equal(direct_status(engine).write_faults, faults);
+		for (u64 vba = 0; vba < LARGE; vba++)
+			assert_true(direct_holds(engine, vba, version + vba));
+	}
+	assert_true(before_others > 0 && faults < ROUNDS);
+	direct_close(engine);
+	lossy_destroy(&lossy);
+}
+
 /* Each second of @blocks is written again and again, from version @next on. Return: the next one. */
 static u64 make_garbage(struct weir_engine *engine, u64 blocks, u64 next)
 {
@@ -509,6 +570,7 @@ int main(void)
 		cmocka_unit_test(test_a_write_that_is_too_large),
 		cmocka_unit_test(test_garbage_at_the_end_of_a_sweep),
 		cmocka_unit_test(test_garbage_that_fails_stays),
+		cmocka_unit_test(test_a_write_of_which_a_part_fails),
 		cmocka_unit_test(test_garbage_beside_what_cannot_be_read),
 		cmocka_unit_test(test_damaged_garbage_stays_damaged),
 		cmocka_unit_test(test_tables_are_small),
