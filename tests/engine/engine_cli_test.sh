@@ -59,7 +59,14 @@ expect 1 '1 MiB' 'too small' "$engine" format "$root/small"
 expect 1 '1 MiB' 'too small, and made for it' "$engine" format "$root/none" --size 64K
 expect 2 'cannot access' 'which leaves nothing behind' env LC_ALL=C ls "$root/none"
 expect 0 small 'what was there stays' ls "$root/small"
-for at in 65600 $((4194304 - 4096)); do # where file systems and arrays of disks have their superblocks
+for size in 1 65536 1048575; do # less than what is looked at
+  rm -f "$root/small"
+  { head -c $((size - 1)) /dev/zero && printf x; } >"$root/small"
+  cp "$root/small" "$root/as_it_was"
+  expect 1 'not empty' "a file of $size bytes, of which the last is something" "$engine" format "$root/small" --size 4M
+  expect 0 '' '... stays as it is' bash -c 'cmp "$0" "$1" && echo' "$root/small" "$root/as_it_was"
+done
+for at in 65600 $((1048576 - 1)) $((4194304 - 1048576)) $((4194304 - 4096)); do # where file systems and arrays of disks have their superblocks
   rm -f "$root/disk"
   truncate -s 4M "$root/disk"
   printf superblock | dd of="$root/disk" bs=1 seek=$at conv=notrunc status=none
