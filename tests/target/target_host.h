@@ -209,8 +209,9 @@ static inline void host_capsule(struct host *host, const struct nvme_sqe *sqe, c
 	}
 }
 
+/** host_h2c() - data of a write; @wrong: bits of its digest that are */
 static inline void host_h2c(struct host *host, u16 cid, u16 ttag, u32 offset, const void *data, u32 bytes,
-			    bool last, bool wrong)
+			    bool last, u32 wrong)
 {
 	struct weir_tcp_rules rules = host->rules;
 	union nvme_tcp_header header = { .data = { .common.flags = last ? NVME_TCP_LAST_PDU : 0,
@@ -372,8 +373,8 @@ static inline u32 host_give(struct host *host, struct nvme_sqe sqe, const void *
 	r2t = host->header.r2t;
 	if (r2t.common.type != NVME_TCP_R2T || r2t.r2tl != bytes || r2t.r2to || r2t.cccid != sqe.cdw0 >> 16)
 		abort();
-	host_h2c(host, r2t.cccid, r2t.ttag, 0, data, half, false, false);
-	host_h2c(host, r2t.cccid, r2t.ttag, half, (const u8 *)data + half, bytes - half, true, false);
+	host_h2c(host, r2t.cccid, r2t.ttag, 0, data, half, false, 0);
+	host_h2c(host, r2t.cccid, r2t.ttag, half, (const u8 *)data + half, bytes - half, true, 0);
 	return host_response(host, NULL);
 }
 

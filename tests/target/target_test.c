@@ -287,23 +287,28 @@ static void the_end_of_the_admin_queue_ends_all(void **state)
 	close(queue.socket);
 }
 
+/* Of a bit, or 0; whatever comes behind it. */
 static void a_wrong_data_digest_is_a_status(void **state)
 {
+	const u32 wrong[] = { 1, weir_crc32c(0, pattern, 512) };
 	struct nvme_sqe sqe;
 	u16 ttag;
 
 	(void)state;
 	open_both(NVME_TCP_DDGST_ENABLE, 0);
-	sqe = host_io(&queue, NVME_OPCODE_WRITE, 1, 1000, 1);
-	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512);
-	host_capsule(&queue, &sqe, NULL, 0);
-	assert_true(host_receive(&queue));
-	ttag = queue.header.r2t.ttag;
-	host_h2c(&queue, (u16)(sqe.cdw0 >> 16), ttag, 0, pattern, 512, true, true);
-	assert_int_equal(host_response(&queue, NULL), NVME_STATUS_TRANSIENT_TRANSPORT);
-	assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 1000, 1), 512), 0);
-	for (unsigned i = 0; i < 512; i++)
-		assert_int_equal(queue.data[i], 0); /* nothing was written */
+	for (unsigned i = 0; i < 2; i++) {
+		sqe = host_io(&queue, NVME_OPCODE_WRITE, 1, 1000, 2);
+		host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 1024);
+		host_capsule(&queue, &sqe, NULL, 0);
+		assert_true(host_receive(&queue));
+		ttag = queue.header.r2t.ttag;
+		host_h2c(&queue, (u16)(sqe.cdw0 >> 16), ttag, 0, pattern, 512, false, wrong[i]);
+		host_h2c(&queue, (u16)(sqe.cdw0 >> 16), ttag, 512, pattern + 512, 512, true, 0);
+		assert_int_equal(host_response(&queue, NULL), NVME_STATUS_TRANSIENT_TRANSPORT);
+		assert_int_equal(host_take(&queue, host_io(&queue, NVME_OPCODE_READ, 1, 1000, 2), 1024), 0);
+		for (unsigned byte = 0; byte < 1024; byte++)
+			assert_int_equal(queue.data[byte], 0); /* nothing was written */
+	}
 	close_all();
 }
 
@@ -328,27 +333,27 @@ static void data_that_was_not_granted_ends_it(void **state)
 	struct nvme_tcp_r2t r2t = granted();
 
 	(void)state;
-	host_h2c(&queue, r2t.cccid, (u16)(r2t.ttag + 1), 0, pattern, 4096, true, false);
+	host_h2c(&queue, r2t.cccid, (u16)(r2t.ttag + 1), 0, pattern, 4096, true, 0);
 	assert_true(host_ended(&queue, NVME_TCP_FES_INVALID_HEADER));
 	close_all();
 	r2t = granted();
-	host_h2c(&queue, (u16)(r2t.cccid + 1), r2t.ttag, 0, pattern, 4096, true, false);
+	host_h2c(&queue, (u16)(r2t.cccid + 1), r2t.ttag, 0, pattern, 4096, true, 0);
 	assert_true(host_ended(&queue, NVME_TCP_FES_INVALID_HEADER));
 	close_all();
 	r2t = granted();
-	host_h2c(&queue, r2t.cccid, r2t.ttag, 512, pattern, 512, false, false);
+	host_h2c(&queue, r2t.cccid, r2t.ttag, 512, pattern, 512, false, 0);
 	assert_true(host_ended(&queue, NVME_TCP_FES_OUT_OF_RANGE));
 	close_all();
 	r2t = granted();
-	host_h2c(&queue, r2t.cccid, r2t.ttag, 0, pattern, 8192, true, false);
+	host_h2c(&queue, r2t.cccid, r2t.ttag, 0, pattern, 8192, true, 0);
 	assert_true(host_ended(&queue, NVME_TCP_FES_OUT_OF_RANGE));
 	close_all();
 	r2t = granted();
-	host_h2c(&queue, r2t.cccid, r2t.ttag, 0, pattern, 512, true, false);
+	host_h2c(&queue, r2t.cccid, r2t.ttag, 0, pattern, 512, true, 0);
 	assert_true(host_ended(&queue, NVME_TCP_FES_INVALID_HEADER));
 	close_all();
 	r2t = granted();
-	host_h2c(&queue, r2t.cccid, 0xffff, 0, pattern, 512, true, false);
+	host_h2c(&queue, r2t.cccid, 0xffff, 0, pattern, 512, true, 0);
 	assert_true(host_ended(&queue, NVME_TCP_FES_INVALID_HEADER));
 	close_all();
 }
@@ -362,7 +367,7 @@ static void data_for_a_command_that_has_ended_ends_it(void **state)
 	open_both(0, 0);
 	sqe = host_io(&queue, NVME_OPCODE_READ, 1, 0, 1);
 	assert_int_equal(host_take(&queue, sqe, 512), 0);
-	host_h2c(&queue, (u16)(sqe.cdw0 >> 16), 0, 0, pattern, 512, true, false);
+	host_h2c(&queue, (u16)(sqe.cdw0 >> 16), 0, 0, pattern, 512, true, 0);
 	assert_true(host_ended(&queue, NVME_TCP_FES_INVALID_HEADER));
 	close_all();
 }

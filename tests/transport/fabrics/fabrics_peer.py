@@ -11,7 +11,7 @@ A FAULT is KIND[:KEY=VALUE...]. It strikes commands of I/O queues, or the PDUs t
   count=N   how many are struck (1)
 Kinds: cut=BYTES (of the answer, then the connection is closed), silent (no answer, ever), twice (the response again),
 stranger (a response to no command), type, hlen, plen, pdo, flags, datal, datao, range (that field of C2HData or the response is wrong),
-hdgst, ddgst (a digest is wrong), flip (a bit of the data is, and the digest that of the right data), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
+hdgst, ddgst (a digest is wrong), flip (a bit of the data is, and the digest that of the right data), blank (the same in the first half, whose digest is 0; the other half is right), status=CODE, short (success without the last bytes), term (C2HTermReq), early (SUCCESS too early),
 fatal (the controller fails: CSTS.CFS from now on, beside RDY, and no answer on any I/O queue), reset (RST), r2t-twice, r2t-range, r2t-more (the second one asks for more than is left), garbage=SEED (random bytes instead of the answer), mute (no answer on any connection from now on,
 Keep Alive included), shuffle (answers in pairs, the later one first). flush=CODE strikes Flush alone, untaken[=BYTES] (success, and no
 data, or no more than that was asked for) a write or Dataset Management.
@@ -137,9 +137,9 @@ class Connection:
         if self.hdgst:
             digest = crc32c(out)
             out += bytes([digest[0] ^ 1]) + digest[1:] if "hdgst" in wrong else digest
-        out += bytes([data[0] ^ 1]) + data[1:] if data and "flip" in wrong else data
+        out += bytes([data[0] ^ 1]) + data[1:] if data and ("flip" in wrong or "blank" in wrong) else data
         if data and self.ddgst:
-            digest = crc32c(data)
+            digest = bytes(4) if "blank" in wrong else crc32c(data)
             out += bytes([digest[0] ^ 1]) + digest[1:] if "ddgst" in wrong else digest
         return out
 
@@ -242,7 +242,7 @@ class Connection:
         """What answers a read that a fault strikes, or None."""
         peer = self.peer
         fault = peer.fault("cut", "silent", "twice", "stranger", "type", "hlen", "plen", "pdo", "flags", "datal", "datao", "range", "hdgst",
-                           "ddgst", "flip", "status", "short", "term", "early", "reset", "garbage", "mute", "fatal")
+                           "ddgst", "flip", "blank", "status", "short", "term", "early", "reset", "garbage", "mute", "fatal")
         if not fault:
             return None
         kind, good, n = fault.kind, self.answer_read(cid, data), len(data)
@@ -276,6 +276,9 @@ class Connection:
             return self.pdu(7, 4, struct.pack("<HHIII", cid, 0, 0, n + 512, 0), data + bytes(512))
         if kind in ("hdgst", "ddgst", "flip"):
             return self.pdu(7, 4, head, data, **{kind: 1}) + self.response(cid)
+        if kind == "blank":
+            first, last = (struct.pack("<HHIII", cid, 0, at, n // 2, 0) for at in (0, n // 2))
+            return self.pdu(7, 0, first, data[:n // 2], blank=1) + self.pdu(7, 4, last, data[n // 2:]) + self.response(cid)
         if kind == "status":
             return self.response(cid, int(fault.value, 0))
         if kind == "short":

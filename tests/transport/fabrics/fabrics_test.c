@@ -103,6 +103,7 @@ static void a_fault_costs_a_connection_and_no_data(void **state)
 		{ "ddgst", "digest=data,header", 1 },
 		{ "ddgst", "digest=data", 1 }, /* the command is tried again, on the same connection */
 		{ "flip", "digest=data", 1 },
+		{ "blank", "digest=data", 1 },
 		{ "flip:skip=2", "digest=header,data", 1 },
 		{ "status=0x22", "", 1 },
 		{ "r2t-twice --inside 0", "", 2 },

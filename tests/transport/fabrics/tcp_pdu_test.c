@@ -193,6 +193,10 @@ static void digests_are_kept_to(void **state)
 		assert_false(check(&header, &digests, &layout, &error));
 		assert_int_equal(error.fes, NVME_TCP_FES_HEADER_DIGEST);
 	}
+	make(NVME_TCP_CAPSULE_RESP, 0, &digests, &header);
+	memset(header.bytes + 24, 0, 4); /* none that was computed */
+	assert_false(check(&header, &digests, &layout, &error));
+	assert_int_equal(error.fes, NVME_TCP_FES_HEADER_DIGEST);
 	make(NVME_TCP_C2H_DATA, 512, &digests, &header);
 	header.common.flags &= (u8)~NVME_TCP_DDGSTF;
 	header.common.plen -= 4;
