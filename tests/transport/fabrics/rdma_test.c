@@ -21,7 +21,9 @@
 #include "device/context.h"
 #include "fake_verbs.h"
 #include "first_address.h"
+#include "kernels/block_copy.h"
 #include "observe/publish.h"
+#include "storage/dma.h"
 #include "target/target.h"
 #include "transport/fabrics/discover.h"
 #include "transport/fabrics/rdma_message.h"
@@ -138,6 +140,61 @@ static void data_moves_under_keys_made_once(void **state)
 	assert_true(fake_verbs.registrations - registered <= 4 * ROUNDS + DEPTH); /* two allocations a call */
 	assert_int_equal(fake_verbs.bad_accesses, 0);
 	assert_int_equal(value(RECONNECTS), 0);
+}
+
+/* One command of a lane, from or to memory that the test has registered. */
+static void move(uint32_t opcode, void *data, uint32_t bytes)
+{
+	enum { LANES = 64, EVENT_BYTES = LANES * sizeof(struct weir_event) };
+	uint32_t blocks = bytes >> storage->disk.block_log2;
+	struct weir_block_copy_args args = { .disk = storage->disk,
+					     .blocks = blocks,
+					     .opcode = opcode,
+					     .step = blocks,
+					     .buffer = (uintptr_t)data };
+	uint32_t result;
+	void *host;
+
+	must(weir_alloc_host(context, EVENT_BYTES + sizeof(result), &args.events, &host));
+	args.result = args.events + EVENT_BYTES;
+	must(weir_launch(context, "weir_block_copy", 1, LANES, &args, sizeof(args)));
+	must(weir_sync(context));
+	memcpy(&result, (char *)host + EVENT_BYTES, sizeof(result));
+	assert_int_equal(result, 0);
+	must(weir_free(context, args.events));
+}
+
+/* A command's data is in one piece, but was registered in two: neither's key is good for it all. */
+static void data_of_two_registrations(void **state)
+{
+	enum { WHOLE = 16384, PART = 4096 };
+	static const uint32_t firsts[] = { PART, WHOLE - PART };
+	unsigned char *data = aligned_alloc(PART, WHOLE);
+	char uri[512];
+
+	(void)state;
+	assert_non_null(data);
+	snprintf(uri, sizeof(uri), "nvmf:%s/" NQN "?" HOST, weir_target_address(target, 0));
+	must(weir_storage_open(
+		context, uri, WEIR_OPTIONS(storage, .queues = 1, .depth = DEPTH, .max_transfer_bytes = WHOLE),
+		&storage));
+	for (unsigned i = 0; i < 2; i++) {
+		must(weir_dma_map_add(context->dma, data, firsts[i]));
+		must(weir_dma_map_add(context->dma, data + firsts[i], WHOLE - firsts[i]));
+		for (unsigned at = 0; at < WHOLE; at++)
+			data[at] = wrote[at] = (unsigned char)(at / 7 + at / PART + i + 1);
+		move(NVME_OPCODE_WRITE, data, WHOLE);
+		must(weir_storage_read(storage, 0, found, WHOLE));
+		assert_memory_equal(found, wrote, WHOLE);
+		memset(data, 0x5a, WHOLE);
+		move(NVME_OPCODE_READ, data, WHOLE);
+		assert_memory_equal(data, wrote, WHOLE);
+		must(weir_dma_map_remove(context->dma, data));
+		must(weir_dma_map_remove(context->dma, data + firsts[i]));
+	}
+	assert_int_equal(fake_verbs.bad_accesses, 0);
+	assert_int_equal(value(RECONNECTS), 0);
+	free(data);
 }
 
 /* Responses arrive before the completion of what they answer; capsules before that of the last response. */
@@ -347,6 +404,7 @@ int main(void)
 		cmocka_unit_test(private_data_is_checked),
 		cmocka_unit_test(keyed_descriptors_have_24_bits_of_length),
 		cmocka_unit_test_setup_teardown(data_moves_under_keys_made_once, serve, end),
+		cmocka_unit_test_setup_teardown(data_of_two_registrations, serve, end),
 		cmocka_unit_test_setup_teardown(completions_may_be_late, serve, end),
 		cmocka_unit_test_setup_teardown(a_broken_connection_comes_back, serve, end),
 		cmocka_unit_test_setup_teardown(two_paths_carry_commands, serve, end),
