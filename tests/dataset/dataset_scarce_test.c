@@ -10,6 +10,7 @@
 #include <dirent.h>
 
 #include "../rig/scarce.h"
+#include "mounted.h"
 
 enum { MOST_CALLS = 1000, RECORD = 1000, RECORDS = 100, MANY = 700, ROWS = 32, EACH = 48 };
 
@@ -369,8 +370,16 @@ static void test_failures_are_reported(void **state)
 	close_all();
 }
 
+/* No batch is under way: each chunk of the cache may make room. */
+static void no_pin_is_left(const struct weir_dataset *dataset)
+{
+	for (uint32_t i = 0; i < dataset->cache.count; i++)
+		if (dataset->cache.slots[i].pins)
+			fail_msg("slot %u of the cache has %u pins", i, dataset->cache.slots[i].pins);
+}
+
 /* An epoch of @dataset with call @nth refused: who calls again after an error gets each sample once, and its
- * own bytes. Return: calls there were. */
+ * own bytes; no chunk stays pinned. Return: calls there were. */
 static size_t epoch_with_refusal(struct weir_dataset *dataset, uint64_t samples, size_t nth)
 {
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
@@ -395,6 +404,7 @@ static size_t epoch_with_refusal(struct weir_dataset *dataset, uint64_t samples,
 	}
 	calls = scarce_end();
 	rig_all_once(seen, samples);
+	no_pin_is_left(dataset);
 	return calls;
 }
 

@@ -346,6 +346,15 @@ static void read_epoch(u32 epoch, u32 most)
 			       ((u64)1 << program.dataset.directory.count) - 1);
 }
 
+static u64 pins_of(const struct weir_dataset_cache *cache)
+{
+	u64 pins = 0;
+
+	for (u32 i = 0; i < cache->count; i++)
+		pins += cache->slots[i].pins;
+	return pins;
+}
+
 static void close_dataset(void)
 {
 	struct weir_dataset *dataset = &program.dataset;
@@ -356,6 +365,7 @@ static void close_dataset(void)
 		check_drained(error);
 	} while (error && fails_again());
 	explore_expect("chunks that are still on their way", weir_dataset_cache_loading(dataset), 0);
+	explore_expect("pins of chunks that no batch needs", pins_of(&dataset->cache), 0);
 	weir_dataset_batches_close(dataset);
 	weir_dataset_cache_close(dataset);
 	weir_dataset_epoch_close(&dataset->epoch);
