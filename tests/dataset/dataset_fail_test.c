@@ -55,6 +55,28 @@ static void test_manifest_damaged(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A checksum of 0 is as wrong as others. */
+static void test_manifest_without_checksums(void **state)
+{
+	struct weir_dataset_header header;
+	struct weir_dataset *dataset;
+	int file;
+
+	(void)state;
+	fresh();
+	file = open(manifest_path, O_RDONLY);
+	assert_int_equal(pread(file, &header, sizeof(header), 0), sizeof(header));
+	close(file);
+	header.checksum = 0;
+	change(manifest_path, 0, &header, sizeof(header));
+	refused(mount(&dataset), -EBADMSG, "records.weir", "checksum of its header");
+	header.sections[WEIR_DATASET_ENTRIES].checksum = 0;
+	weir_dataset_header_seal(&header);
+	change(manifest_path, 0, &header, sizeof(header));
+	refused(mount(&dataset), -EBADMSG, "records.weir", "checksum of its entries");
+	must(weir_storage_close(storage));
+}
+
 static void test_other_version(void **state)
 {
 	uint32_t version = 77;
@@ -527,6 +549,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_manifest_damaged),
+		cmocka_unit_test(test_manifest_without_checksums),
 		cmocka_unit_test(test_other_version),
 		cmocka_unit_test(test_no_manifest),
 		cmocka_unit_test(test_data_changed),

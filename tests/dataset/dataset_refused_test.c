@@ -3,6 +3,8 @@
  * what they seem. */
 #include "dataset_records.h"
 
+#include <isa-l/crc.h>
+
 #include <weir/dlfs.h>
 
 #include "manifest.h"
@@ -428,6 +430,56 @@ static void test_samples_in_their_list(void **state)
 	}
 }
 
+static void put(off_t at, const void *bytes, size_t count)
+{
+	int file = open(path, O_WRONLY);
+
+	assert_int_equal(pwrite(file, bytes, count, at), count);
+	close(file);
+}
+
+static int index_tfrecords(const unsigned char *record, size_t bytes)
+{
+	rig_records(path, 1, bytes);
+	put(0, record, bytes);
+	open_records("");
+	return weir_dataset_index(storage, manifest_path,
+				  WEIR_OPTIONS(dataset_index, .format = "tfrecord", .checks = 1));
+}
+
+static void put_masked_crc(unsigned char *data, int bytes)
+{
+	uint32_t crc = ~crc32_iscsi(data, bytes, UINT32_MAX);
+
+	crc = (crc >> 15 | crc << 17) + UINT32_C(0xa282ead8);
+	memcpy(data + bytes, &crc, sizeof(crc));
+}
+
+/* A record of zeros, and an archive: a checksum of 0 is as wrong as others. */
+static void test_data_without_checksums(void **state)
+{
+	unsigned char record[12 + 20 + 4] = { 20 };
+	char command[400];
+
+	(void)state;
+	refused(index_tfrecords(record, sizeof(record)), -EBADMSG, "no TFRecord file",
+		"checksum of the length");
+	must(weir_storage_close(storage));
+	put_masked_crc(record, 8);
+	refused(index_tfrecords(record, sizeof(record)), -EBADMSG, "record 0",
+		"checksum of its 20 bytes at byte 12");
+	must(weir_storage_close(storage));
+	put_masked_crc(record + 12, 20);
+	must(index_tfrecords(record, sizeof(record)));
+	must(weir_storage_close(storage));
+	snprintf(command, sizeof(command), "cd %s && echo >a && echo >b && tar -cf records a b", folder);
+	assert_int_equal(system(command), 0);
+	put(1024 + 148, "\0\0\0\0\0\0\0", 8);
+	open_records("");
+	refused(weir_dataset_index(storage, manifest_path, NULL), -EINVAL, "checksum of the header", "1024");
+	must(weir_storage_close(storage));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -448,6 +500,7 @@ int main(void)
 		cmocka_unit_test(test_sequences_of_dlfs),
 		cmocka_unit_test(test_ranks_that_are_not_alike),
 		cmocka_unit_test(test_first_of_two_storages),
+		cmocka_unit_test(test_data_without_checksums),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
