@@ -2,6 +2,7 @@
 /* rpc_test.c: calls, their errors, and what becomes of them when the other end misbehaves. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +13,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -118,6 +121,44 @@ static void does_not_wait_for_ever(void **state)
 	assert_says("does not answer renew within 50 ms");
 	assert_true(weir_rpc_broken(peer.here));
 	end(&peer);
+}
+
+/* Polls of this thread end at once with nothing; the shortest one of them. */
+static __thread bool in_vain;
+static __thread int shortest_ms;
+
+int poll(struct pollfd *files, nfds_t count, int ms)
+{
+	struct timespec time = { ms / 1000, ms % 1000 * 1000000L };
+
+	if (!in_vain)
+		return (int)syscall(SYS_ppoll, files, (unsigned long)count, ms < 0 ? NULL : &time, NULL, 0);
+	shortest_ms = shortest_ms < 0 || ms < shortest_ms ? ms : shortest_ms;
+	return 0;
+}
+
+/* Far longer than a busy machine takes for the calls themselves. */
+static void waits_as_long_as_it_is_told(void **state)
+{
+	enum { LONG_MS = 1000000, LEAST_MS = LONG_MS / 2 };
+	struct peer silent = { .here = NULL };
+	int called, sent = 0, of_call_ms;
+
+	(void)state;
+	begin(&silent);
+	in_vain = true;
+	shortest_ms = -1;
+	called = weir_rpc_call(silent.here, "renew", NULL, LONG_MS, NULL);
+	of_call_ms = shortest_ms;
+	shortest_ms = -1;
+	while (!sent) /* until nothing more goes out */
+		sent = weir_rpc_send(silent.here, json_pack("{s:i}", "id", 1), LONG_MS);
+	in_vain = false;
+	assert_int_equal(called, -ETIMEDOUT);
+	assert_in_range(of_call_ms, LEAST_MS, LONG_MS);
+	assert_int_equal(sent, -ETIMEDOUT);
+	assert_in_range(shortest_ms, LEAST_MS, LONG_MS);
+	end(&silent);
 }
 
 static void reports_an_end_that_is_gone(void **state)
@@ -328,6 +369,7 @@ int main(void)
 		cmocka_unit_test(gives_the_result),
 		cmocka_unit_test(says_what_the_other_end_refuses),
 		cmocka_unit_test(does_not_wait_for_ever),
+		cmocka_unit_test(waits_as_long_as_it_is_told),
 		cmocka_unit_test(reports_an_end_that_is_gone),
 		cmocka_unit_test(refuses_a_line_without_end),
 		cmocka_unit_test(sends_no_line_that_is_too_long),

@@ -3,6 +3,7 @@
  * rdma_test.c: NVMe/RDMA, weir's at both ends, over verbs that are none (fake_verbs.h): what is said, what is
  * registered, and what becomes of connections that are refused or break.
  */
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <setjmp.h>
@@ -23,9 +24,11 @@
 #include "first_address.h"
 #include "kernels/block_copy.h"
 #include "observe/publish.h"
+#include "stepped_clock.h"
 #include "storage/dma.h"
 #include "target/target.h"
 #include "transport/fabrics/discover.h"
+#include "transport/fabrics/rdma_link.h"
 #include "transport/fabrics/rdma_message.h"
 
 #define NQN "nqn.2026-11.org.example:rdma"
@@ -311,6 +314,40 @@ static void the_next_address_is_tried(void **state)
 	first_port = 0;
 }
 
+/* Whoever connects is not answered: the host gives up when its time is over. */
+static void a_connection_that_is_not_accepted(void **state)
+{
+	enum { ASKED_MS = 1000 };
+	struct rdma_event_channel *events = weir_rdma_events();
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *id;
+	char uri[512];
+	int error;
+
+	(void)state;
+	assert_int_equal(rdma_create_id(events, &id, NULL, RDMA_PS_TCP), 0);
+	assert_int_equal(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
+	assert_int_equal(rdma_listen(id, 1), 0);
+	memcpy(&at, &id->route.addr.src_addr, sizeof(at));
+	snprintf(uri, sizeof(uri),
+		 "nvmf:rdma://127.0.0.1:%u/" NQN "?connect_ms=%d&hostnqn=nqn.2026-11.org.example:me"
+		 "&hostid=11111111-2222-3333-4444-555555555555",
+		 ntohs(at.sin_port), ASKED_MS);
+	clock_begins();
+	error = weir_storage_open(context, uri, NULL, &storage);
+	it_took(ASKED_MS);
+	storage = NULL;
+	assert_int_equal(error, -ETIMEDOUT);
+	assert_non_null(strstr(weir_last_error(), "the connection: "));
+	while (rdma_get_cm_event(events, &event) == 0) {
+		rdma_destroy_id(event->id);
+		rdma_ack_cm_event(event);
+	}
+	rdma_destroy_id(id);
+	rdma_destroy_event_channel(events);
+}
+
 static void other_format(void *data, size_t *bytes)
 {
 	(void)bytes;
@@ -411,6 +448,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_halted_storage_is_not_written_to, serve, end),
 		cmocka_unit_test_setup_teardown(discovery_lists_both, serve, end),
 		cmocka_unit_test_setup_teardown(the_next_address_is_tried, serve, end),
+		cmocka_unit_test_setup_teardown(a_connection_that_is_not_accepted, serve, end),
 		cmocka_unit_test_setup_teardown(each_refusal_is_a_sentence, serve, end),
 	};
 
