@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 
+#include "../rig/leaks.h"
 #include "engine_direct.h"
 
 enum {
@@ -14,6 +15,7 @@ enum {
 	MOST_CALLS = 1000,
 	VOLUMES = 12000, /* on more pages than are written at once */
 	VOLUMES_GIB = 4, /* whose checkpoint has room for them */
+	SLACK = 64 << 10,
 };
 
 #define FINAL(status) ((status) | NVME_STATUS_DNR)
@@ -442,12 +444,14 @@ static bool start_failing(const struct lossy *from, enum weir_io_kind kind, u64 
 }
 
 /* An engine that cannot read all that it has, or cannot note that it is open, does not start; nor does it
- * take its medium for an empty one. With the medium well again it has everything. */
+ * take its medium for an empty one. With the medium well again it has everything. No start leaves memory
+ * behind. */
 static void test_each_call_fails_at_a_start(void **state)
 {
 	static const enum weir_io_kind kinds[] = { WEIR_IO_READ, WEIR_IO_WRITE, WEIR_IO_FLUSH };
 	struct weir_engine *engine = direct_begin(&lossy, BYTES);
 	struct lossy in_order, in_doubt;
+	struct test_has before;
 
 	(void)state;
 	for (u64 vba = 0; vba < BLOCKS; vba++)
@@ -458,6 +462,8 @@ static void test_each_call_fails_at_a_start(void **state)
 	assert_int_equal(lossy.off, false);
 	lossy_copy(&in_order, &lossy);
 	lossy_destroy(&lossy);
+	assert_true(start_failing(&in_order, WEIR_IO_READ, 1));
+	before = test_has();
 	for (unsigned i = 0; i < 3; i++) {
 		u64 nth[2] = { 1, 1 };
 
@@ -467,6 +473,7 @@ static void test_each_call_fails_at_a_start(void **state)
 			assert_true(++nth[1] < MOST_CALLS);
 		assert_true(nth[0] > 1 && nth[1] > 1);
 	}
+	test_keeps(before, SLACK);
 	lossy_destroy(&in_order);
 	lossy_destroy(&in_doubt);
 }

@@ -591,6 +591,7 @@ int main(void)
 		cmocka_unit_test(a_channel_that_is_not_halted_keeps_its_memory),
 		cmocka_unit_test(an_engine_that_is_out_is_not_waited_for),
 		cmocka_unit_test(a_newer_map_is_asked_for_at_once),
+		cmocka_unit_test(opens_that_fail_leave_nothing_behind),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* volume_links.c: what becomes of commands whose engine is lost, or goes. */
+/* volume_links.c: what becomes of commands whose engine is lost, or goes; and of opens without any. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "../rig/leaks.h"
 #include "volume_rig.h"
 
 static struct rig rig;
@@ -78,4 +80,38 @@ void a_newer_map_is_asked_for_at_once(void **state)
 {
 	(void)state;
 	engine_goes(false);
+}
+
+/* The daemon refuses some, and no engine is there for others, which give their lease back. */
+static void open_in_vain(void)
+{
+	enum { EACH = 3, WAIT_MS = 20000 };
+
+	rig_begin(&rig, 2);
+	rig.refuse_open = rig.keeps_dead = true;
+	for (unsigned i = 0; i < RIG_ENGINES; i++)
+		rig.engines[i].down = true;
+	for (unsigned i = 0; i < EACH; i++)
+		assert_int_equal(rig_try(&rig, false, WAIT_MS), -EBUSY);
+	pthread_mutex_lock(&rig.lock);
+	rig.refuse_open = false;
+	pthread_mutex_unlock(&rig.lock);
+	for (unsigned i = 0; i < EACH; i++)
+		assert_int_equal(rig_try(&rig, false, WAIT_MS), -ENOTCONN);
+	rig_end(&rig);
+	assert_int_equal(rig.releases, EACH);
+}
+
+void opens_that_fail_leave_nothing_behind(void **state)
+{
+	enum { ROUNDS = 8 };
+	struct test_has before;
+
+	(void)state;
+	open_in_vain();
+	open_in_vain();
+	before = test_has();
+	for (unsigned i = 0; i < ROUNDS; i++)
+		open_in_vain();
+	test_keeps(before, 1 << 20);
 }

@@ -131,5 +131,6 @@ unsigned rig_replica(struct rig *rig, u64 vba, unsigned replica);
 void a_channel_that_is_not_halted_keeps_its_memory(void **state);
 void an_engine_that_is_out_is_not_waited_for(void **state);
 void a_newer_map_is_asked_for_at_once(void **state);
+void opens_that_fail_leave_nothing_behind(void **state);
 
 #endif

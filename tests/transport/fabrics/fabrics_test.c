@@ -527,24 +527,45 @@ static void connect_once(void)
 	must(weir_storage_close(storage));
 }
 
-/* WEIR_TEST_CONNECTS=10000 makes a long test of it. A storage that was closed keeps a page and a note until
- * its context is closed. */
+static void connect_in_vain(void)
+{
+	struct weir_storage *storage;
+
+	assert_true(open_storage("", &storage) < 0);
+}
+
+/* A storage that was closed keeps a page and a note until its context is closed. */
+static void leave_nothing_behind(void (*once)(void), unsigned count)
+{
+	struct test_has before;
+
+	for (unsigned i = 0; i < 3; i++)
+		once();
+	before = test_has();
+	for (unsigned i = 0; i < count; i++)
+		once();
+	test_keeps(before, (1 << 20) + (uint64_t)count * KEPT_BYTES);
+}
+
+/* WEIR_TEST_CONNECTS=10000 makes a long test of it. */
 static void connects_leave_nothing_behind(void **state)
 {
 	const char *times = getenv("WEIR_TEST_CONNECTS");
 	unsigned count = times ? (unsigned)strtoul(times, NULL, 10) : SOME_CONNECTS;
-	struct test_has before;
 
 	(void)state;
 	assert_true(peer_start(&peer, ""));
-	for (unsigned i = 0; i < 3; i++)
-		connect_once();
-	before = test_has();
-	for (unsigned i = 0; i < count; i++)
-		connect_once();
-	test_keeps(before, (1 << 20) + (uint64_t)count * KEPT_BYTES);
+	leave_nothing_behind(connect_once, count);
 	peer_end(&peer);
 	assert_int_equal(peer.connects, count + 3);
+}
+
+static void opens_that_fail_leave_nothing_behind(void **state)
+{
+	(void)state;
+	assert_true(peer_start(&peer, "--nqn nqn.2026-11.test:other"));
+	leave_nothing_behind(connect_in_vain, SOME_CONNECTS);
+	peer_end(&peer);
 }
 
 int main(void)
@@ -570,6 +591,7 @@ int main(void)
 		cmocka_unit_test(the_next_host_is_tried),
 		cmocka_unit_test(the_ana_log_is_read_in_parts),
 		cmocka_unit_test(connects_leave_nothing_behind),
+		cmocka_unit_test(opens_that_fail_leave_nothing_behind),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
