@@ -8,6 +8,20 @@
 /* Words of the stream from one element that is wanted to the next: each on a line of its own. */
 enum { POLICY_STRIDE = 64 };
 
+/* What element @i of an array holds, of the two each @seed another one. */
+WEIR_FN u64 policy_word(u64 seed, u64 i)
+{
+	return seed + i * i;
+}
+
+/* A well-mixed word (the finaliser of MurmurHash3). */
+WEIR_FN u64 policy_mix(u64 x)
+{
+	x = (x ^ (x >> 33)) * (u64)0xff51afd7ed558ccdu;
+	x = (x ^ (x >> 33)) * (u64)0xc4ceb9fe1a85ec53u;
+	return x ^ (x >> 33);
+}
+
 /**
  * struct policy_args - look things up in a small array while a large one goes by
  * @index: u64[]: read at random

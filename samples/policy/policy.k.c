@@ -4,14 +4,6 @@
 
 #include "policy.h"
 
-/* A well-mixed word (the finaliser of MurmurHash3). */
-WEIR_FN u64 policy_mix(u64 x)
-{
-	x = (x ^ (x >> 33)) * (u64)0xff51afd7ed558ccdu;
-	x = (x ^ (x >> 33)) * (u64)0xc4ceb9fe1a85ec53u;
-	return x ^ (x >> 33);
-}
-
 WEIR_KERNEL(policy_lookups, struct policy_args)
 {
 	u64 sum = 0;

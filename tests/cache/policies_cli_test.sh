@@ -74,6 +74,10 @@ print(True)
 END
 check "the same as text" 0 '^sieve +[0-9.]+ +[0-9.]+' "$policies" "${small[@]}" --trace=loop
 check "one policy, many lanes" 0 '64 lanes' "$policies" "${small[@]}" --policy=lru --trace=zipf --lanes=64 --wave=4
+[ -z "$forge" ] || check "data that is other data" 1 'the cache returned wrong data' \
+  env LD_PRELOAD="$forge" FORGE=first FORGE_OF=write FORGE_ONLY=0 "$policies" --lines=64 --reads=3000 --policy=lru --trace=scan
+[ -z "$forge" ] || check "data that is zeros" 1 'the cache returned wrong data' \
+  env LD_PRELOAD="$forge" FORGE=zero FORGE_OF=write "$policies" "${small[@]}" --policy=lru --trace=zipf
 check "refused: a policy that is none" 2 'lifo.*clock, lru, fifo, random, direct, sieve, frequency, user' "$policies" --policy=lifo
 check "refused: a policy without its header" 1 '-Duser_policy=HEADER' "$policies" "${small[@]}" --policy=user
 check "refused: a trace that is none" 2 '--trace takes zipf' "$policies" --trace=walk
@@ -95,8 +99,12 @@ import re, subprocess, sys
 lines = subprocess.run(sys.argv[1:], check=True, capture_output=True, text=True).stdout.splitlines()
 found = [re.fullmatch(r"(clock|user) +(\d+) reads, (\d+) misses: ([\d.]+)% hits", line).groups() for line in lines]
 print([name for name, *_ in found] == ["clock", "user"] and all(reads == "16384" and hits == f"{100 - 100 * int(misses) / 16384:.1f}" for _, reads, misses, hits in found))' "$sample"
-  [ -z "$forge" ] || check "runs that read different data" 1 'the two runs read different data' \
-    env LD_PRELOAD="$forge" FORGE=idle FORGE_KERNEL=policy_lookups FORGE_ONLY=1 "$sample"
+  [ -z "$forge" ] || check "both runs read zeros" 1 'a run read other data than was written' env LD_PRELOAD="$forge" FORGE=zero FORGE_OF=write "$sample"
+  # Of either run that reads nothing, and of both, which then come to the same.
+  for which in FORGE_ONLY=0 FORGE_ONLY=1 FORGE_AT=0; do
+    [ -z "$forge" ] || check "a run that reads other data than was written, $which" 1 'a run read other data than was written' \
+      env LD_PRELOAD="$forge" FORGE=idle FORGE_KERNEL=policy_lookups "$which" "$sample"
+  done
   check "refused: a device that is not there, of the sample" 1 'weir-policy: no backend "abacus"' "$sample" abacus
 fi
 echo "1..$count"

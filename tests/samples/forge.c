@@ -4,15 +4,18 @@
  *
  * FORGE says how: zero, all of a result is zeros; first or last, that word
  * of it is another one; end, its last four bytes are; byte, its byte FORGE_AT is; idle, the
- * kernel FORGE_KERNEL does nothing, or weir_file_batch() if that is its name. FORGE_OF says which results:
- * copy, what weir_copy_from_device() brings; put, what weir_copy_to_device() takes there; read, what
- * weir_storage_read() does. Small ones stay: they are counters, by which a program goes on.
- * FORGE_ONLY: the number of the only one, from 0 on; of idle, too.
+ * kernel FORGE_KERNEL does nothing, or weir_file_batch() if that is its name; unsynced, fsync() fails.
+ * FORGE_OF says which results: copy, what weir_copy_from_device() brings; put, what weir_copy_to_device()
+ * takes there; read, what weir_storage_read() does; write, what weir_storage_write() takes there. Small ones
+ * stay: they are counters, by which a program goes on. FORGE_ONLY: the number of the only one, from 0 on; of
+ * idle and unsynced, too.
  */
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <weir/file.h>
 #include <weir/weir.h>
@@ -76,6 +79,18 @@ int weir_storage_read(struct weir_storage *storage, uint64_t offset, void *data,
 	return error;
 }
 
+/* A copy of @bytes at @from that is forged as @what; to free(). */
+static void *forged(const char *what, const void *from, size_t bytes)
+{
+	void *copy = malloc(bytes + 1);
+
+	if (!copy)
+		abort();
+	memcpy(copy, from, bytes);
+	forge(what, copy, bytes);
+	return copy;
+}
+
 int weir_copy_to_device(struct weir_context *context, uint64_t address, const void *from, size_t bytes)
 {
 	void *copy;
@@ -83,12 +98,21 @@ int weir_copy_to_device(struct weir_context *context, uint64_t address, const vo
 
 	if (!is("FORGE_OF", "put"))
 		return NEXT(weir_copy_to_device)(context, address, from, bytes);
-	copy = malloc(bytes + 1);
-	if (!copy)
-		abort();
-	memcpy(copy, from, bytes);
-	forge("put", copy, bytes);
+	copy = forged("put", from, bytes);
 	error = NEXT(weir_copy_to_device)(context, address, copy, bytes);
+	free(copy);
+	return error;
+}
+
+int weir_storage_write(struct weir_storage *storage, uint64_t offset, const void *data, size_t bytes)
+{
+	void *copy;
+	int error;
+
+	if (!is("FORGE_OF", "write"))
+		return NEXT(weir_storage_write)(storage, offset, data, bytes);
+	copy = forged("write", data, bytes);
+	error = NEXT(weir_storage_write)(storage, offset, copy, bytes);
 	free(copy);
 	return error;
 }
@@ -119,4 +143,15 @@ int weir_launch(struct weir_context *context, const char *kernel, uint32_t block
 	if (is_idle(kernel))
 		return 0;
 	return NEXT(weir_launch)(context, kernel, blocks, threads, args, args_bytes);
+}
+
+int fsync(int file)
+{
+	static long number;
+	const char *only = getenv("FORGE_ONLY");
+
+	if (!is("FORGE", "unsynced") || (only && strtol(only, NULL, 10) != number++))
+		return NEXT(fsync)(file);
+	errno = EIO;
+	return -1;
 }

@@ -206,6 +206,16 @@ for sample in spmv pagerank cc sssp; do
 CASES
 done
 
+if [ "$WEIR_BACKEND" = cpu ]; then
+  table refused <<CASES
+    vecmean | its storage fails | lane .*the controller failed | 1 virt:1M?fault=fatal:after=100
+    vecmean | its storage is pulled out | lane .*no longer answers | 1 virt:1M?fault=gone:after=100
+    vectoradd | its storage fails | a tile of .*: the controller failed | 1 virt:12M?fault=fatal:after=500 --tile 4K --runs 1
+    vectoradd | its storage is pulled out | a tile of .*no longer answers | 1 virt:12M?fault=gone:after=500 --tile 4K --runs 1
+    ctc | its storage fails | a read of .* failed: .*the controller failed | 1 virt:1M?fault=fatal:after=50 --lanes 4 --step 2 --runs 1 --commands 16
+CASES
+fi
+
 for sample in bfs cc pagerank; do
   table refused <<CASES
     $sample | a .sg file cut short | cut short | 1 @/cut.sg
@@ -253,6 +263,7 @@ table refused <<CASES
   vectoradd | a storage too small | three vectors | 1 virt:64K
   vectoradd | a length between blocks | multiple of 65536 | 1 virt:12M --size 100000
   vectoradd | a tile of three blocks | power of two | 2 virt:12M --tile 12K
+  vectoradd | a tile longer than a command | takes 8192 at most | 1 virt:12M?mdts=8K --tile 64K
   vectoradd | a storage not to be written | read-only | 1 file:@/scratch?ro=1
   ctc | no storage | give one storage | 2 --runs 1
   ctc | missing file | nothing | 1 file:@/nothing
@@ -279,6 +290,12 @@ if [ -n "$forge" ]; then
   found "zero of the sums, f32" "FORGE=zero FORGE_OF=copy" vecmean virt:1M --type f32 --verify
   found "other blocks on the host" "FORGE=first FORGE_OF=read" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
   found "zeros on the host" "FORGE=zero FORGE_OF=read" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
+  # Where storage has not what was written, lanes and host read the same of it.
+  for how in zero last; do
+    found "$how on storage" "FORGE=$how FORGE_OF=write FORGE_ONLY=0" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
+    for type in u64 f32; do found "$how on storage, $type" "FORGE=$how FORGE_OF=write FORGE_ONLY=0" vecmean virt:1M --type $type --verify; done
+    found "$how on storage" "FORGE=$how FORGE_OF=write FORGE_ONLY=0" vectoradd virt:12M --runs 1 --verify
+  done
   found "no reads behind the first run" "FORGE=idle FORGE_KERNEL=ctc_iterations" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
   found "no reads at the same time" "FORGE=idle FORGE_KERNEL=ctc_async" ctc virt:1M --lanes 4 --step 2 --runs 1 --commands 4
   found "no product" "FORGE=idle FORGE_KERNEL=spmv_multiply" spmv "$dir/urand10.bel" --verify
