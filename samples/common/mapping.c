@@ -14,11 +14,12 @@ int sample_map(struct sample_mapping *mapping, int file, bool writes, char *erro
 	off_t length = lseek(file, 0, SEEK_END);
 	int access = writes ? PROT_READ | PROT_WRITE : PROT_READ;
 	void *bytes = length > 0 ? mmap(NULL, (size_t)length, access, MAP_SHARED, file, 0) : MAP_FAILED;
+	int code = length == 0 ? ENODATA : errno; /* of no bytes no call has failed */
 
 	*mapping = (struct sample_mapping){ .bytes = NULL };
 	if (bytes == MAP_FAILED)
-		return sample_fail(error, -errno, "cannot map %lld bytes of the file: %s", (long long)length,
-				   strerror(errno));
+		return sample_fail(error, -code, "cannot map %lld bytes of the file: %s", (long long)length,
+				   strerror(code));
 	*mapping = (struct sample_mapping){ .bytes = bytes, .length = (uint64_t)length };
 	return 0;
 }
