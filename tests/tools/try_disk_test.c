@@ -72,23 +72,45 @@ int tool_complain(const char *format, ...)
 	return 1;
 }
 
-/* Open a disk of @bytes that are zeros but for one, at @at; UINT64_MAX: for none. */
-static int open_disk(uint64_t bytes, uint64_t at, struct try_storage *storage)
+/* A disk of @bytes zeros, as a file that is open. */
+static int make_disk(uint64_t bytes)
 {
-	const struct try_options options = { .file_bytes = 1 << 30 };
-	const struct try_disk disk = { .address = "0000:01:00.0" };
 	char path[TREE_NAME_BYTES + 8];
-	int file, status;
+	int file;
 
 	snprintf(name, sizeof(name), "shm/weir-try-disk-%d", (int)getpid());
 	snprintf(path, sizeof(path), "/dev/%s", name);
 	file = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	assert_true(file >= 0 && ftruncate(file, (off_t)bytes) == 0);
-	assert_true(at == UINT64_MAX || pwrite(file, "x", 1, (off_t)at) == 1);
+	return file;
+}
+
+static void remove_disk(int file)
+{
+	char path[TREE_NAME_BYTES + 8];
+
 	close(file);
-	said[0] = 0;
-	status = try_disk_open(&options, &disk, storage);
+	snprintf(path, sizeof(path), "/dev/%s", name);
 	unlink(path);
+}
+
+static int take_disk(struct try_storage *storage)
+{
+	const struct try_options options = { .file_bytes = 1 << 30 };
+	const struct try_disk disk = { .address = "0000:01:00.0" };
+
+	said[0] = 0;
+	return try_disk_open(&options, &disk, storage);
+}
+
+/* Open a disk of @bytes that are zeros but for one, at @at; UINT64_MAX: for none. */
+static int open_disk(uint64_t bytes, uint64_t at, struct try_storage *storage)
+{
+	int file = make_disk(bytes), status;
+
+	assert_true(at == UINT64_MAX || pwrite(file, "x", 1, (off_t)at) == 1);
+	status = take_disk(storage);
+	remove_disk(file);
 	return status;
 }
 
@@ -127,6 +149,71 @@ static void a_blank_disk(void **state)
 	assert_int_equal(open_disk(DISK_BYTES, MIB, &storage), 0);
 }
 
+/* Beyond 4 GiB: the end of such a disk is another place than that of its lowest 32 bits. */
+static void a_large_disk(void **state)
+{
+	const uint64_t bytes = 5 * (uint64_t)(1 << 30) + 3 * MIB;
+	struct try_storage storage;
+
+	(void)state;
+	is_refused(bytes, bytes - 1, "its first and last MiB are not zeros");
+	is_refused(bytes, bytes - MIB, "its first and last MiB are not zeros");
+	if (open_disk(bytes, (uint32_t)(bytes - 1), &storage) != 0)
+		fail_msg("%s", said);
+	assert_int_equal(storage.bytes, 1 << 30);
+}
+
+static void clean(const struct try_storage *storage, const char *verdict)
+{
+	json_t *found = try_child(try_disk_clean, storage);
+
+	assert_string_equal(json_string_value(json_object_get(found, "verdict")), verdict);
+	json_decref(found);
+}
+
+/* The last command that the trace at @path has is a flush. */
+static void ends_with_a_flush(const char *path)
+{
+	char line[256], last[256] = "";
+	FILE *file = fopen(path, "re");
+
+	assert_non_null(file);
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, "begin ", 6))
+			memcpy(last, line, sizeof(last));
+	fclose(file);
+	if (!strstr(last, " flush"))
+		fail_msg("the last command is: %s", last);
+}
+
+/* Of what the tests left all is zeros, durable, and what lies around that stays as it is. */
+static void what_was_written_is_zeros_in_the_end(void **state)
+{
+	static unsigned char disk[DISK_BYTES];
+	struct try_storage storage;
+	int file = make_disk(DISK_BYTES);
+	char trace[64];
+
+	(void)state;
+	if (take_disk(&storage) != 0)
+		fail_msg("%s", said);
+	snprintf(trace, sizeof(trace), "/dev/shm/weir-try-trace-%d", (int)getpid());
+	snprintf(storage.uri, sizeof(storage.uri), "file:/dev/%s?trace=%s", name, trace);
+	memset(disk, 'x', sizeof(disk));
+	assert_int_equal(pwrite(file, disk, sizeof(disk), 0), sizeof(disk));
+	clean(&storage, "good");
+	ends_with_a_flush(trace);
+	unlink(trace);
+	assert_int_equal(pread(file, disk, sizeof(disk), 0), sizeof(disk));
+	for (uint64_t i = 0; i < sizeof(disk); i++)
+		if (disk[i] != (i < MIB || i >= DISK_BYTES - MIB ? 'x' : 0))
+			fail_msg("byte %llu is %u", (unsigned long long)i, disk[i]);
+	snprintf(storage.uri, sizeof(storage.uri), "file:/dev/%s", name);
+	storage.bytes += 2 * MIB; /* more than there is */
+	clean(&storage, "failed");
+	remove_disk(file);
+}
+
 static void a_small_disk(void **state)
 {
 	(void)state;
@@ -136,8 +223,8 @@ static void a_small_disk(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(data_at_an_edge),
-		cmocka_unit_test(a_blank_disk),
+		cmocka_unit_test(data_at_an_edge), cmocka_unit_test(a_blank_disk),
+		cmocka_unit_test(a_large_disk),    cmocka_unit_test(what_was_written_is_zeros_in_the_end),
 		cmocka_unit_test(a_small_disk),
 	};
 

@@ -81,25 +81,6 @@ static unsigned choose_lanes(const struct try_options *options, const struct try
 	return count;
 }
 
-/* In a process of its own: zeros where the tests wrote. */
-static json_t *clean(const void *arguments)
-{
-	static const unsigned char zeros[1 << 20];
-	const struct try_storage *storage = arguments;
-	struct weir_context *context;
-	struct weir_storage *opened;
-
-	if (weir_context_open("cpu", NULL, &context) != 0 ||
-	    weir_storage_open(context, storage->uri, NULL, &opened) != 0)
-		return try_verdict("failed", "%s", weir_last_error());
-	for (uint64_t done = 0; done < storage->bytes; done += sizeof(zeros))
-		if (weir_storage_write(opened, storage->offset + done, zeros, sizeof(zeros)) != 0)
-			return try_verdict("failed", "%s", weir_last_error());
-	if (weir_context_close(context) != 0)
-		return try_verdict("failed", "%s", weir_last_error());
-	return try_verdict("good", "zeros are where the tests wrote");
-}
-
 static void add_storage(struct try_results *results, const struct try_storage *storage)
 {
 	json_array_append_new(results->storages,
@@ -110,7 +91,7 @@ static void add_storage(struct try_results *results, const struct try_storage *s
 
 static void add_clean(struct try_results *results, const struct try_storage *storage)
 {
-	json_t *found = try_child(clean, storage);
+	json_t *found = try_child(try_disk_clean, storage);
 
 	json_object_update_new(found, json_pack("{s:s, s:s, s:s, s:s}", "lanes", "cpu", "storage",
 						storage->name, "keys", "", "test", "zeros in the end"));

@@ -226,3 +226,21 @@ int try_disk_open(const struct try_options *options, const struct try_disk *disk
 	json_decref(found);
 	return status;
 }
+
+json_t *try_disk_clean(const void *arguments)
+{
+	static const unsigned char zeros[EDGE];
+	const struct try_storage *storage = arguments;
+	struct weir_context *context;
+	struct weir_storage *opened;
+
+	if (weir_context_open("cpu", NULL, &context) != 0 ||
+	    weir_storage_open(context, storage->uri, NULL, &opened) != 0)
+		return try_verdict("failed", "%s", weir_last_error());
+	for (uint64_t done = 0; done < storage->bytes; done += sizeof(zeros))
+		if (weir_storage_write(opened, storage->offset + done, zeros, sizeof(zeros)) != 0)
+			return try_verdict("failed", "%s", weir_last_error());
+	if (weir_context_close(context) != 0)
+		return try_verdict("failed", "%s", weir_last_error());
+	return try_verdict("good", "zeros are where the tests wrote");
+}

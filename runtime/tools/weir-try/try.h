@@ -110,6 +110,9 @@ int try_file_open(const struct try_options *options, struct try_storage *storage
 int try_disk_open(const struct try_options *options, const struct try_disk *disk,
 		  struct try_storage *storage);
 
+/** try_disk_clean() - struct try_storage: zeros where the tests wrote, durable once the storage is closed */
+json_t *try_disk_clean(const void *storage);
+
 /** try_machine() - what there is, as weir-check says, and what is missing, into @results */
 void try_machine(struct try_results *results);
 
