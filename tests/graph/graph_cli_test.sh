@@ -87,7 +87,7 @@ tiny_set() {
     words 3 8 1 2 0 >t.bel.dst
 }
 
-echo "1..24"
+echo "1..25"
 
 # ---- help and usage ----
 
@@ -408,6 +408,26 @@ if [ -w /dev/full ]; then
 else
     skip "output that cannot be written is a failure" "there is no /dev/full"
 fi
+clear_work
+
+# Offsets beyond 4 GiB: the last one alone is not zero, for all edges are the last vertex's.
+python3 - <<'PYTHON'
+import struct
+vertices = (5 << 30) // 8
+with open("wide.bel.col", "wb") as file:
+    file.write(struct.pack("<QQ", vertices + 1, 8))
+    file.seek(16 + 8 * vertices)
+    file.write(struct.pack("<Q", 2))
+with open("wide.bel.dst", "wb") as file:
+    file.write(struct.pack("<QQQQ", 2, 8, 7, vertices - 1))
+PYTHON
+run 0 info wide.bel --json
+prints '"vertices": 671088640'
+prints '"edges": 2'
+dd if=/dev/zero of=wide.bel.col bs=1 seek=$((16 + (5 << 30))) count=8 conv=notrunc status=none
+run 1 info wide.bel
+says "its offsets run from 0 to 0, and with 2 edges"
+finish "offsets beyond 4 GiB"
 clear_work
 
 # ---- striping ----

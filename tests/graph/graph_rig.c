@@ -3,3 +3,4 @@
 #include "graph_rig.h"
 
 char directory[64], sentence[GRAPH_ERROR_BYTES];
+struct test_has before_test;

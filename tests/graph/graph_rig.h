@@ -25,8 +25,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../rig/leaks.h"
+
 /* Of the test that runs: its folder, and the sentence of what failed last. */
 extern char directory[64], sentence[GRAPH_ERROR_BYTES];
+
+/* What the process had before it. */
+extern struct test_has before_test;
 
 /* ---- files ---- */
 
@@ -145,11 +150,28 @@ static inline int remove_directory(void **state)
 	return rmdir(directory);
 }
 
+/* ---- what a test has left ---- */
+
+/* Of small pieces malloc() keeps some for each thread, and counts them; buffers are larger than these. */
+enum { HEAP_SLACK_BYTES = 128 << 10 };
+
 static inline int clean(void **state)
 {
 	(void)state;
 	sentence[0] = '\0';
 	empty_directory();
+	before_test = test_has();
+	return 0;
+}
+
+/* Whatever was opened is closed, and buffers are freed, however it went. */
+static inline int leaves_nothing(void **state)
+{
+	struct test_has now = test_has();
+
+	(void)state;
+	assert_int_equal(now.files, before_test.files);
+	assert_true(!TEST_COUNTS_MEMORY || now.heap_bytes <= before_test.heap_bytes + HEAP_SLACK_BYTES);
 	return 0;
 }
 
@@ -214,6 +236,6 @@ static inline uint64_t assert_gap_graph(const struct graph_bel *bel, const uint6
 	return largest;
 }
 
-#define TEST(name) cmocka_unit_test_setup(name, clean)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, clean, leaves_nothing)
 
 #endif
