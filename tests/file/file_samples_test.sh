@@ -86,6 +86,28 @@ says "what was loaded" 'trace     37 blocks of 16384 bytes in 3 requests, 10 at 
 says "what was stored" 'trace     37 blocks of 16384 bytes in 3 requests, 10 at a time, stored' kvcache "$dir/kv" --store --trace "$dir/trace" --batch 10 --runs 1 --no-plain
 says "from where" 'file      .*/kv \(O_DIRECT\), 512 blocks' kvcache "$dir/kv" --trace "$dir/trace" --batch 10 --runs 1 --no-plain --direct
 
+# Blocks beyond 4 GiB, of a file that has nothing but them, its first one, and its last one.
+python3 - "$dir/wide" <<'PYTHON'
+import struct, sys
+M = (1 << 64) - 1
+def word(i):
+    v = (i + 0x51ED270B27B4C5FF) * 0x9E3779B97F4A7C15 & M
+    v = (v ^ v >> 31) * 0xBF58476D1CE4E5B9 & M
+    return v ^ v >> 29
+with open(sys.argv[1], "wb") as file:
+    for block in 0, 262149, 327679:
+        file.seek(block * 16384)
+        file.write(struct.pack("<2048Q", *(word(block * 2048 + i) for i in range(2048))))
+PYTHON
+printf '262149 327679\n262149\n' >"$dir/far"
+for how in $paths; do
+  check "blocks beyond 4 GiB by $how" '"blocks": 3,' kvcache "$dir/wide" --trace "$dir/far" --path $how --runs 1 --threads 2 --mmap
+  check "blocks stored beyond 4 GiB by $how" '"store": true' kvcache "$dir/wide" --trace "$dir/far" --path $how --runs 1 --threads 2 --mmap --store
+done
+[ "$(head -c 1M "$dir/wide" | tail -c +16385 | tr -d '\0' | wc -c)" = 0 ]
+say $? "kvcache: nothing was stored where the lowest 32 bits of the offsets are" "$(du -k "$dir/wide")"
+rm -f "$dir/wide"
+
 # A block of zeros, which is none of the file's; the other blocks come in batches of their own.
 cp "$dir/kv" "$dir/holed"; dd if=/dev/zero of="$dir/holed" bs=16384 seek=5 count=1 conv=notrunc status=none
 printf '1 2 3 4 5\n6 7 8 9\n10 11 12 13\n' >"$dir/holes"
@@ -128,6 +150,8 @@ rm -f "$dir/made1" "$dir/made2"
 agree "rates" 'near(f["weir_bytes_per_s"] * f["weir_seconds"], f["bytes"]) and near(f["ratio"], f["plain_seconds"] / f["weir_seconds"]) and
   near(f["mapped_ratio"], f["mapped_seconds"] / f["weir_seconds"])' safetensors "$dir/model" --threads 3 --mmap --runs 1
 check "three ways, none of it in the page cache" '"mapped_ratio"' safetensors "$dir/model" --threads 3 --mmap --cold --runs 2
+check "tensors of several pieces" '"plain_threads": 64,' safetensors "$dir/pieces" --make 40M --threads 64 --mmap --runs 1
+rm -f "$dir/pieces"
 
 if [ -n "$forge" ]; then
   for how in zero last; do
@@ -163,6 +187,17 @@ put='FORGE=byte FORGE_AT=77 FORGE_OF=put'
 forged "a byte that threads load" "$put" 'WRONG DATA: .* on the device' kvcache "$dir/fresh" --loads 30 --batch 30 --threads 2
 forged "a byte that comes out of a mapping" "$put" 'WRONG DATA: .* on the device' kvcache "$dir/fresh" --loads 30 --batch 30 --no-plain --mmap
 
+# What a run stored is durable when its time ends: by an fsync() behind those that drop the pages and make what is stored before known.
+cp "$dir/fresh" "$dir/stored"
+forged "blocks that were not made durable" 'FORGE=unsynced FORGE_ONLY=1' '^weir-kvcache: fsync: Input/output error$' \
+  kvcache "$dir/stored" --store --loads 30 --batch 30 --no-plain
+forged "a file that was not made durable" 'FORGE=unsynced' '^weir-kvcache: cannot write .*/unsynced: Input/output error$' \
+  kvcache "$dir/unsynced" --make 1M --loads 1 --batch 1 --no-plain
+for sample in kvcache safetensors; do
+  of=$([ $sample = kvcache ] && echo fresh || echo model)
+  forged "pages that are not on the storage yet" 'FORGE=unsynced' 'cannot drop the file.s pages from the page cache: Input/output error' $sample "$dir/$of" --cold
+done
+
 model() { # model NAME HEADER [DATA-BYTES]: a file with that header, and data
   python3 - "$dir/$1" "$2" "${3:-0}" <<'PYTHON'
 import sys
@@ -186,6 +221,11 @@ for byte in 0 999 1000 1002; do
   forged "byte $byte of 1003, by threads" "$put FORGE_ONLY=0" 'WRONG DATA: by hand, tensor "a"' safetensors "$dir/odd" --mmap
   forged "byte $byte of 1003, out of a mapping" "$put FORGE_ONLY=1" 'WRONG DATA: by a mapping, tensor "a"' safetensors "$dir/odd" --mmap
 done
+model far '{"a":{"dtype":"U8","shape":[5368709120],"data_offsets":[0,5368709120]},"b":{"dtype":"U8","shape":[7],"data_offsets":[5368709120,5368709127]}}'
+truncate -s +5368709127 "$dir/far"
+output=$(run 60 safetensors "$dir/far" --list 2>&1)
+[ "$output" = $'a U8 5368709120 bytes at 0\nb U8 7 bytes at 5368709120' ]
+say $? "safetensors: a list of tensors beyond 4 GiB" "$output"
 output=$(run 60 safetensors "$dir/good" --list 2>&1)
 [ "$output" = $'a F32 60 bytes at 0\nb U8 7 bytes at 60' ]
 say $? "safetensors: a list of tensors" "$output"

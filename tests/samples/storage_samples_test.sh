@@ -85,6 +85,7 @@ check 'three waves, depth 2, one queue' '"waves": 3,' resize virt:2M virt:1M $(f
 check 'wave 32' '"verified"' resize virt:2M virt:1M $(from 37x31 25x23 500) --wave 32 --plain
 check 'wave 4, other blocks' '"verified"' resize 'virt:2M?block=4096' 'virt:1M?block=512' $(from 37x31 5x3 500) --wave 4
 check 'lanes move the data' '"verified"' resize 'virt:2M?mover=pull' 'virt:1M?mover=pull' $(from 100x75 64x48 50)
+check 'short commands, in another number of each storage' '"verified"' resize 'virt:2M?mdts=16K' 'virt:1M?mdts=8K' $(from 100x75 64x48 50)
 figures() { # figures SAMPLE ARGUMENTS...: what it counted of its I/O
   run "$@" --json | grep -E '"(commands|bytes_read|bytes_written|(save|load)_commands)": [1-9]'
 }
@@ -102,6 +103,15 @@ head -c 98304 /dev/urandom >"$dir/raw"
 truncate -s 2400 "$dir/small"
 check 'raw images of a file, to a file that ends within a block' '"images": 8,' resize "file:$dir/raw" "file:$dir/small" --from 64x64 --to 10x10 --runs 1 --plain
 also 'resize: the file keeps its size' test "$(stat -c %s "$dir/small")" = 2400
+# 2400 bytes of images: in their last block zeros come behind them, and the next block stays.
+head -c 12288 /dev/zero | tr '\0' x >"$dir/marked"
+check 'raw images of a file, to the beginning of one' '"images": 8,' resize "file:$dir/raw" "file:$dir/marked" --from 64x64 --to 10x10 --runs 1
+padded() { # padded FILE END BLOCK-END: zeros from END to BLOCK-END, and something before
+  python3 -c 'import sys; d = open(sys.argv[1], "rb").read(); e, b = map(int, sys.argv[2:]); assert any(d[e - 256:e]) and not any(d[e:b]), d[e:b]' "$@"
+}
+also 'resize: zeros to the end of the last block' padded "$dir/marked" 2400 4096
+also 'resize: the same images there' cmp -n 2400 "$dir/small" "$dir/marked"
+also 'resize: what lies behind stays' test "$(tail -c 8192 "$dir/marked" | tr -d x | wc -c)" = 0
 # The same images by another program, which knows nothing of tiles.
 cat >"$dir/resize.py" <<'END'
 import sys
@@ -204,6 +214,21 @@ refuse 'memory for nothing' 1 'need 262144 at least' matmul virt:4M --memory 64K
 refuse 'a storage not to be written' 1 'read-only' matmul "file:$dir/matrices?ro=1" --size 64
 refuse 'a read that fails' 1 'a command of a lane to .*failed' matmul 'virt:4M?fault=status:code=0x281:op=read:after=2' --runs 1
 refuse 'a write that fails' 1 'a command of a lane to .*failed' matmul 'virt:1M?fault=status:code=0x280:op=write:lba=1024-1100' --size 256 --runs 1
+# Storages that die with commands under way: the sample ends with its own sentence, behind that of whoever found it out.
+dies() { # dies HOW WORDS SAMPLE ARGUMENTS...
+  local name="$3: its storage is $1" words=$2 sample=$3 output rc; shift 3
+  [ "$WEIR_BACKEND" = cpu ] && chosen "$name" || return 0 # elsewhere the watchdog may have to wait for the kernel
+  output=$(run "$sample" "$@" 2>&1 >/dev/null); rc=$?
+  [ "$rc" = 1 ] && tail -1 <<<"$output" | grep -qE "^weir-$sample: a command of a lane to .*failed: .*$words"
+  say $? "$name (status $rc, 1 and /$words/ expected)" "$output"
+}
+for how in 'fatal the controller failed' 'gone no longer answers'; do
+  read -r how words <<<"$how"
+  dies $how "$words" resize "virt:1M?fault=$how:after=14" virt:1M $(from 64x64 64x64 64)
+  dies $how "$words" resize virt:1M "virt:1M?fault=$how:after=2" $(from 64x64 64x64 64)
+  dies $how "$words" matmul "virt:4M?fault=$how:after=40" --runs 1
+  dies $how "$words" checkpoint "virt:3M?fault=$how:after=6" --layers 2 --width 64 --vocabulary 501 --positions 32 --waves 2
+done
 small=(matmul 'virt:1M?block=512' --size 128) # a row is a block
 found 'nothing made' 'FORGE=idle FORGE_KERNEL=matmul_step' "${small[@]}"
 found 'nothing made in plain memory' 'FORGE=idle FORGE_KERNEL=matmul_plain' "${small[@]}" --plain
@@ -227,10 +252,14 @@ check 'what is read is the data' '"bytes_read": 537088,' checkpoint virt:3M $mod
 check 'wave 32, other blocks' '"verified"' checkpoint 'virt:3M?block=512' $model --wave 32 --runs 1 --plain
 check 'wave 4, one wave, depth 2' '"step": 2,' checkpoint 'virt:3M?block=4096' $model --wave 4 --waves 1 --depth 2 --queues 1 --runs 2
 check 'lanes move the data' '"verified"' checkpoint 'virt:3M?mover=pull' $model --runs 1
+check 'lanes of a wave move the data' '"verified"' checkpoint 'virt:3M?mover=pull' $model --wave 32 --runs 1
+check 'short commands' '"verified"' checkpoint 'virt:3M?mdts=8K' $model --runs 1
 check 'tensors shorter than a block' '"tensors": 16,' checkpoint virt:64K --layers 1 --width 4 --vocabulary 5 --positions 3 --runs 3
 agree 'figures, of what is not verified' 'f["verified"] is False and f["data_bytes"] == 4 * f["numbers"] == 536832 and f["header_bytes"] % 4096 == 0 < f["header_bytes"] and
   near(f["save_bytes_per_s"], f["data_bytes"] / f["save_seconds"]) and near(f["load_bytes_per_s"], f["data_bytes"] / f["load_seconds"]) and
   f["plain_save_seconds"] > 0 < f["plain_load_seconds"] and f["bytes_read"] == f["data_bytes"] + 256' checkpoint virt:3M $model --runs 1 --plain
+check 'data of several pieces' '"data_bytes": 4620096,' checkpoint virt:12M --layers 2 --width 208 --vocabulary 501 --positions 32 --runs 2 --output "$dir/pieces.safetensors"
+also 'checkpoint: another reader has the numbers of all pieces' python3 "$here/safetensors_reader.py" "$dir/pieces.safetensors" 0 28
 file=$dir/checkpoints
 truncate -s 1200000 "$file"
 check 'a file' '"step": 3,' checkpoint "file:$file" $model
@@ -252,7 +281,26 @@ if [ -n "$losing" ] && chosen 'checkpoint: an output whose end is lost'; then
   [ $? = 1 ] && grep -q 'cannot write .*/lost: Disk quota exceeded' <<<"$output" && [ ! -e "$dir/lost" ]
   say $? 'checkpoint: an output whose end is lost' "$output"
 fi
+# One wave goes over several pieces, of which the last one is short: the data ends within a block, with zeros behind it.
+head -c 1200000 /dev/zero | tr '\0' x >"$dir/marked"
+check 'one wave' '"data_bytes": 536832,' checkpoint "file:$dir/marked" $model --waves 1 --runs 1
+behind() {
+  local end
+  end=$(($(run checkpoint "file:$dir/marked?ro=1" $model --load --runs 1 --json | sed -n 's/.*"\(first_byte\|header_bytes\|data_bytes\)": \([0-9]*\).*/\2/p' | paste -sd+)))
+  padded "$dir/marked" "$end" $(((end + 4095) / 4096 * 4096))
+}
+also 'checkpoint: zeros to the end of the last block' behind
+# Of a storage whose second half begins beyond 4 GiB.
+truncate -s 9G "$dir/wide"
+check 'the newer one beyond 4 GiB' '"first_byte": 4831842304,' checkpoint "file:$dir/wide" $model --runs 2
+check 'it is loaded from there' '"step": 2,' checkpoint "file:$dir/wide?ro=1" $model --load --runs 1
+dd if="$dir/wide" of="$dir/slice" bs=4096 skip=1179649 count=140 status=none
+also 'checkpoint: and lies there' python3 "$here/safetensors_reader.py" "$dir/slice" 0 28
+nothing_at() { [ "$(dd if="$dir/wide" bs=1M skip="$1" count=1 status=none | tr -d '\0' | wc -c)" = 0 ]; } # MiB $1
+also 'checkpoint: and nothing where the lowest 32 bits of its offset are' nothing_at 512
+rm -f "$dir/wide" "$dir/slice"
 refuse 'a write that fails' 1 'a command of a lane to .*failed' checkpoint 'virt:3M?fault=status:code=0x280:op=write:after=4' $model
+refuse 'a write that fails once' 1 'a command of a lane to .*failed' checkpoint 'virt:3M?fault=status:code=0x280:op=write:after=4:count=1' $model
 refuse 'a read that fails' 1 'a command of a lane to .*failed' checkpoint 'virt:3M?fault=status:code=0x281:op=read:lba=100-110' $model
 also 'checkpoint: another reader has the numbers of --output' python3 "$here/safetensors_reader.py" "$dir/model.safetensors" 0 28
 in_place() {
