@@ -87,7 +87,7 @@ load_of() {
     done
 }
 
-if [ "$backend" = cpu ]; then echo "1..27"; else echo "1..12"; fi
+if [ "$backend" = cpu ]; then echo "1..28"; else echo "1..12"; fi
 
 # ---- what every backend does ----
 
@@ -170,6 +170,15 @@ for kind in "--rw=randwrite" "--rw=write --bs=8K --window=3" "--rw=randwrite --z
     load virt:2M virt:2M --verify --offset=64K $kind
     json 'j["writes"] > 0 and j["reads"] == 0 and j["errors"] == 0 and j["bad_blocks"] == 0' '0 < j["verified_blocks"]' \
         'j["requests"] > j["verified_blocks"] + j["writes"] - 1 and "p50_us" in j'
+done
+# Of each storage, and each of its places once a run: 2 runs over 2 storages of 16 places; with a cache the raw runs have as many more.
+for cached in "" "--cached=32K"; do
+    for runtime in 0.02 0.2 2 20; do # until some lane has been everywhere
+        # shellcheck disable=SC2086
+        run 0 virt:64K virt:64K --verify --rw=randwrite --iodepth=8 $cached --runtime=$runtime --runs=2 --json
+        python3 -c "import json; exit(json.load(open('.out'))['verified_blocks'] < 64 * (${cached:+1 +} 1))" && break
+    done
+    json "j['verified_blocks'] == 64 * (${cached:+1 +} 1) and j['bad_blocks'] == 0"
 done
 finish "what a load wrote is read back from storage and compared"
 
@@ -261,6 +270,15 @@ load "file:disk?direct=off" --cached=64K
 load "file:disk?direct=off" --rw=write --offset=512K
 [ "$(head -c 512K disk | tr -d x | wc -c)" = 0 ] || wrong "a write load wrote before its range"
 [ "$(tail -c 512K disk | tr -d x | wc -c)" != 0 ] || wrong "a write load wrote nothing"
+nonzero() { dd if=wide bs=1M skip="$1" count=1 status=none | tr -d '\0' | wc -c; } # in MiB @1 of that file
+for how in --rw=write "--rw=write --window=3" "--rw=randwrite --cached=64K" "--rw=randread --verify" --hit=line4k; do
+    rm -f wide && truncate -s 6G wide
+    # shellcheck disable=SC2086
+    load "file:wide?direct=off" --offset=5G --size=1M $how $([ "$how" != --hit=line4k ] || echo --verify)
+    [ "$(nonzero 5120)" != 0 ] || wrong "$how: nothing was written behind 5 GiB"
+    [ "$(nonzero 1024) $(nonzero 0)" = "0 0" ] || wrong "$how: written where the lowest 32 bits of the offset are"
+done
+rm -f wide
 finish "only write loads write, and only to their range"
 
 run 1 'virt:1M?fault=status:code=0x281:every=50' "${short[@]}" --window=2 --json
@@ -269,6 +287,8 @@ run 1 'virt:1M?fault=status:code=0x281:every=50' "${short[@]}"
 prints "unrecovered read"
 refuses 1 "unrecovered read" 'virt:1M?fault=status:code=0x281:every=50' "${short[@]}" --cached=64K
 refuses 1 "cannot fill the storage" 'virt:1M?fault=status:code=0x280:op=write:every=5' --verify
+# Dirty lines that all have room: only what is written back at the end of a run fails.
+refuses 1 "lines could not be written" 'virt:1M?fault=status:code=0x280:op=write' "${short[@]}" --rw=randwrite --cached=4M
 finish "failed requests are counted, named, and fail the run"
 
 for rw in randread write randrw; do
@@ -287,6 +307,13 @@ run 1 'virt:1M?fault=status:code=0x280:op=write' "${short[@]}" --sweep=bs:512,4K
 [ "$(grep -c 'requests failed' .err)" = 2 ] || wrong "not a sentence for each point: $err"
 finish "a failed request is no throughput"
 
+# A run ends when its time is up, neither before nor much later: of 2,000 requests a second about 1,000 are in half of one.
+for window in 1 2; do
+    run 0 'virt:1M?iops=2000' --runtime=0.5 --runs=1 --iodepth=4 --window=$window --json
+    json 'j["reads"] >= 0.5 * j["iops"]' '0 < j["reads"] <= 1500'
+done
+finish "a run takes the time that it was given"
+
 for window in 1 4; do
     run 1 'virt:1M?fault=status:code=0x281:op=read' "${short[@]}" --verify --window=$window --json
     json 'j["verified_blocks"] == 0 and j["bad_blocks"] == 0 and j["errors"] > 0'
@@ -299,6 +326,12 @@ json 'j["writes"] > 0 and j["verified_blocks"] == 0 and j["errors"] > 0'
 says "nothing is verified"
 run 1 'virt:1M?fault=status:code=0x280:op=write' "${short[@]}" --verify --rw=write --json
 json 'j["writes"] == 0 and j["verified_blocks"] == 0 and j["errors"] > 0'
+# More places than are wiped at a time before a run: what the run before wrote is none of this one's.
+load virt:160M --verify --rw=randwrite --bs=512
+json 'j["writes"] > 0 and 0 < j["verified_blocks"] <= j["writes"] and j["bad_blocks"] == 0'
+# What a place holds to which a write failed is not known: nobody looks there.
+run 1 'virt:64M?fault=status:code=0x280:op=write:every=2' "${short[@]}" --verify --rw=randwrite --json
+json 'j["writes"] > 0 and j["errors"] > 0 and 0 < j["verified_blocks"] <= j["writes"] and j["bad_blocks"] == 0'
 # Every other one is bad: of two runs, however short, one read at least is, and one is not.
 run 1 'virt:64K?fault=status:code=0x281:op=read:every=2' "${short[@]}" --verify --json
 json 'j["verified_blocks"] == j["reads"] > 0 and j["errors"] > 0 and j["bad_blocks"] == 0'
@@ -380,6 +413,10 @@ json 'j["fio_iops"] == 1000 and j["fio_iops_runs"] == [1000, 1000] and j["fio_fi
 asks --filename=peer --bs=8192 --iodepth=7 --offset=65536 --size=262144 --rw=randread --direct=0 --ioengine=io_uring --runtime=1
 load 'file:peer?direct=off' --peer=fio --rw=read --iodepth=3 --offset=512K
 asks --bs=4096 --iodepth=3 --offset=524288 --size=524288 --rw=read
+truncate -s 6G wide
+load 'file:wide?direct=off' --peer=fio --offset=5G
+asks --offset=5368709120 --size=1073741824
+rm -f wide
 : >broken
 refuses 1 "fio ended with status 3 and no figure for peer" 'file:peer?direct=off' --peer=fio "${short[@]}"
 tool_path=/nowhere
@@ -473,6 +510,7 @@ refuses 2 "16 storages at most, virt:17M is one too many" virt:{1..17}M
 finish "options that cannot be, or do not go together"
 
 refuses 1 "whole blocks of 512 bytes" virt:1M --bs=1000
+refuses 1 "8192 bytes at most" 'virt:1M?mdts=8K' --bs=16K
 refuses 1 "has only 4096 bytes" virt:4K --bs=8K
 refuses 1 "reach beyond virt:1M" virt:1M --offset=512K --size=1M
 refuses 1 "does not hold one request" virt:1M --size=2K
