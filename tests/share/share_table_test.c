@@ -397,6 +397,126 @@ static void test_references_and_buckets_are_bounded(void **state)
 	free(rig);
 }
 
+/* How an entry comes to be empty again. */
+enum { CLEAN, CHANGED, FAILED, UNSENT, WAYS_TO_GO };
+
+static void come_and_go(struct rig *rig, unsigned way)
+{
+	if (way == UNSENT) {
+		rig->queue_slots[0].sequence.value_ = 1; /* another's command */
+		assert_int_equal(
+			weir_share_try_register(1, 1, &rig->lines, &rig->extent, 0, address_of(rig->buffer))
+				.outcome,
+			WEIR_SHARE_RETRY);
+		rig->queue_slots[0].sequence.value_ = 0;
+		return;
+	}
+	acquire(rig);
+	if (way == FAILED)
+		weir_complete(rig->queue_slots[0].target_kind, rig->queue_slots[0].target,
+			      rig->queue_slots[0].status, WEIR_E_RANGE, WEIR_PATH_DIRECT);
+	else
+		fill(rig);
+	if (way == CHANGED)
+		modify(rig);
+	let_go(rig);
+}
+
+/* An empty entry keeps its version, however it became empty, and the next one there has another: who reads
+ * without a hold sees by that that the buffer is not the one that it found, of the same line, too. */
+static void test_an_entry_never_comes_again(void **state)
+{
+	static const uint64_t before[] = { 0, 5, 0xfe, 0xff };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(before) / sizeof(*before); i++)
+		for (unsigned way = 0; way < WAYS_TO_GO; way++) {
+			struct rig *rig = open_rig();
+			uint64_t next = ((before[i] + 1) * WEIR_SHARE_VERSION) & WEIR_SHARE_VERSIONS;
+			struct weir_share_found found;
+
+			for (unsigned k = 0; k < WEIR_WAYS; k++)
+				rig->entries.word[k].value_ = before[i] * WEIR_SHARE_VERSION;
+			come_and_go(rig, way);
+			assert_true(word_of(rig) == next);
+			acquire(rig);
+			found = weir_share_find(&rig->share, KEY);
+			assert_true((found.word & WEIR_SHARE_VERSIONS) ==
+				    ((next + WEIR_SHARE_VERSION) & WEIR_SHARE_VERSIONS));
+			found.word = (found.word & ~(uint64_t)WEIR_SHARE_VERSIONS) | next;
+			assert_false(weir_share_unchanged(&rig->share, found));
+			free(rig);
+		}
+}
+
+/* A line that goes to a buffer, and a claim that comes to nothing, leave the version of the line. */
+static void test_lines_that_go_keep_their_version(void **state)
+{
+	(void)state;
+	for (uint32_t line_state = WEIR_LINE_MODIFIED; line_state <= WEIR_LINE_READY; line_state += 2) {
+		struct rig *rig = open_rig();
+
+		put_line(rig, line_state);
+		rig->words.word[1].value_ += 7 * WEIR_LINE_VERSION;
+		acquire(rig);
+		assert_true(rig->words.word[1].value_ == 7 * WEIR_LINE_VERSION);
+		put_line(rig, WEIR_LINE_BUSY);
+		rig->words.word[1].value_ += 8 * WEIR_LINE_VERSION + WEIR_LINE_PIN;
+		weir_line_unreserve(&rig->lines, 0, 1);
+		assert_true(rig->words.word[1].value_ == 8 * WEIR_LINE_VERSION);
+		free(rig);
+	}
+}
+
+/* What is not there yet, or could not be had, is not changed. */
+static void test_no_change_before_it_is_there(void **state)
+{
+	for (unsigned fails = 0; fails < 2; fails++) {
+		struct rig *rig = open_rig();
+		struct weir_writer writer = { .array = { .lines = address_of(&rig->lines),
+							 .extent = rig->extent } };
+		struct weir_shared hold = weir_shared_none(0, WEIR_OK);
+
+		(void)state;
+		acquire(rig);
+		hold.kind = WEIR_SHARED_OWNER;
+		hold.position = rig->position;
+		assert_int_equal(weir_share_modify(&writer, hold), WEIR_E_LOCKED);
+		expect_state(rig, 0, "Exclusive", 1);
+		if (fails)
+			weir_complete(rig->queue_slots[0].target_kind, rig->queue_slots[0].target,
+				      rig->queue_slots[0].status, WEIR_E_RANGE, WEIR_PATH_DIRECT);
+		else
+			fill(rig);
+		assert_int_equal(weir_share_modify(&writer, hold), fails ? WEIR_E_RANGE : WEIR_OK);
+		expect_state(rig, 0, fails ? "Exclusive" : "Modified", 1);
+		free(rig);
+	}
+}
+
+/* A wait for a copy ends once its storage is dead and nobody writes to its event any more: with why, and long
+ * before its time is over. */
+static void test_a_copy_of_a_dead_storage(void **state)
+{
+	static const uint32_t marks[] = { WEIR_QUEUE_UNSAFE, WEIR_QUEUE_ENDED };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(marks) / sizeof(*marks); i++) {
+		struct weir_shared copy = weir_shared_none(0, WEIR_OK);
+		struct rig *rig = open_rig();
+		struct weir_array array = { .lines = address_of(&rig->lines), .extent = rig->extent };
+		struct weir_event event;
+
+		weir_event_reset(&event);
+		copy.kind = WEIR_SHARED_COPY;
+		copy.event = address_of(&event);
+		assert_int_equal(weir_share_wait(&array, copy, 1000), WEIR_E_TIMEOUT);
+		rig->queue.dead.value_ = WEIR_E_DEVICE_DEAD | marks[i];
+		assert_int_equal(weir_share_wait(&array, copy, 100000), WEIR_E_DEVICE_DEAD);
+		free(rig);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -405,6 +525,10 @@ int main(void)
 		cmocka_unit_test(test_a_line_moves_as_far_as_its_storage_goes),
 		cmocka_unit_test(test_steps_that_come_to_nothing),
 		cmocka_unit_test(test_references_and_buckets_are_bounded),
+		cmocka_unit_test(test_an_entry_never_comes_again),
+		cmocka_unit_test(test_lines_that_go_keep_their_version),
+		cmocka_unit_test(test_no_change_before_it_is_there),
+		cmocka_unit_test(test_a_copy_of_a_dead_storage),
 	};
 
 	return cmocka_run_group_tests_name("share_table", tests, NULL, NULL);
