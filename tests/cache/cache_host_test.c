@@ -497,22 +497,28 @@ static void test_sizes_beyond_all(void **state)
 	must(weir_context_close(context));
 }
 
-/* A line is whole blocks, and comes with one command. */
+/* A line is whole blocks, and comes with one command: of the storage, or of each member of a stripe. */
 static void test_lines_that_do_not_suit_a_storage(void **state)
 {
 	static const struct {
 		const char *uri;
 		uint32_t line_bytes, transfer_bytes;
-		const char *says; /* NULL: it can be */
+		const char *says;  /* NULL: it can be */
+		const char *other; /* before it in a stripe, and then behind it; NULL: no stripe */
 	} cases[] = {
 		{ "virt:1M?block=4096", 512, 0,
-		  "has blocks of 4096 bytes, more than the cache's lines of 512" },
-		{ "virt:1M?block=4096", 4096, 0, NULL },
+		  "has blocks of 4096 bytes, more than the cache's lines of 512", NULL },
+		{ "virt:1M?block=4096", 4096, 0, NULL, NULL },
 		{ "virt:1M?block=512", 8192, 4096,
-		  "moves at most 4096 bytes at once, less than a line of 8192" },
+		  "moves at most 4096 bytes at once, less than a line of 8192", NULL },
 		{ "virt:1M?block=512&mdts=8K", 16384, 0,
-		  "moves at most 8192 bytes at once, less than a line of 16384" },
-		{ "virt:1M?block=512", 4096, 4096, NULL },
+		  "moves at most 8192 bytes at once, less than a line of 16384", NULL },
+		{ "virt:1M?block=512", 4096, 4096, NULL, NULL },
+		{ "virt:1M?block=4096", 512, 0, "more than the cache's lines of 512", "virt:1M?block=512" },
+		{ "virt:1M?block=512", 8192, 4096, "less than a line of 8192", "virt:1M?block=512" },
+		{ "virt:1M?block=512&mdts=8K", 16384, 0, "less than a line of 16384", "virt:1M?block=512" },
+		{ "virt:1M?block=512&mdts=8K", 8192, 0, NULL, "virt:1M?block=512" },
+		{ "virt:1M?block=4096", 4096, 0, "have different block sizes", "virt:1M?block=512" },
 	};
 	struct weir_context *context = open_context();
 	struct weir_unaligned unaligned;
@@ -525,25 +531,31 @@ static void test_lines_that_do_not_suit_a_storage(void **state)
 	     -EINVAL, "invalidate_on_flush is 2");
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		const struct weir_array_options *options = WEIR_OPTIONS(array, .element_bytes = 8);
-		struct weir_storage *storage;
+		struct weir_storage *of[3] = { NULL }, **from = of + !cases[i].other;
+		unsigned count = cases[i].other ? 2 : 1, kinds = cases[i].says ? 3 * count : 3;
 		int error;
 
 		must(weir_cache_create(
 			context, WEIR_OPTIONS(cache, .lines = 8, .line_bytes = cases[i].line_bytes), &cache));
 		must(weir_storage_open(context, cases[i].uri,
 				       WEIR_OPTIONS(storage, .max_transfer_bytes = cases[i].transfer_bytes),
-				       &storage));
-		for (unsigned kind = 0; kind < 3; kind++) {
-			error = kind == 0   ? weir_array_open(cache, &storage, 1, options, &array)
-				: kind == 1 ? weir_writer_open(cache, &storage, 1, options, &writer)
-					    : weir_unaligned_open(cache, &storage, 1, options, &unaligned);
+				       &of[1]));
+		if (cases[i].other)
+			must(weir_storage_open(context, cases[i].other, NULL, &of[0]));
+		of[2] = of[0];
+		for (unsigned kind = 0; kind < kinds; kind++, from += kind == 3) {
+			error = kind % 3 == 0 ? weir_array_open(cache, from, count, options, &array)
+				: kind % 3 == 1
+					? weir_writer_open(cache, from, count, options, &writer)
+					: weir_unaligned_open(cache, from, count, options, &unaligned);
 			if (cases[i].says)
 				says(error, -EINVAL, cases[i].says);
 			else
 				must(error);
 		}
 		must(weir_cache_destroy(cache));
-		must(weir_storage_close(storage));
+		must(weir_storage_close(of[1]));
+		must(weir_storage_close(of[0]));
 	}
 	must(weir_context_close(context));
 }
