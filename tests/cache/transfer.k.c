@@ -102,6 +102,17 @@ WEIR_KERNEL(test_transfer_lines, struct test_transfer_args)
 	}
 }
 
+/* The first line of the first lane cannot be read: none of its lines is copied, and it alone is told why. */
+WEIR_KERNEL(test_transfer_lines_failed, struct test_transfer_args)
+{
+	u64 first = weir_thread() * args->requests;
+	weir_status status = weir_transfer_lines(&args->source, first, &args->target, first, args->requests,
+						 transfer_buffer(args, 0), transfer_of(args, 0));
+
+	expect(args->verdict, first, weir_status_nvme(status), first ? 0 : 0x281);
+	weir_add_u64_relaxed_dev(&verdict_at(args->verdict)->good, 1);
+}
+
 /* Lines that are not there, and a line's end that is not aligned. */
 WEIR_KERNEL(test_transfer_refused, struct test_transfer_args)
 {

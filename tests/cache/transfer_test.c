@@ -195,6 +195,29 @@ static void test_storage_to_storage(void **state)
 	}
 }
 
+/* What cannot be read is not written, nor what would have come behind it; other lanes' lines are. */
+static void test_copies_end_with_an_error(void **state)
+{
+	enum { COPIERS = 16, EACH = 4 };
+
+	(void)state;
+	for (size_t w = 0; w < test_width_count(); w++) {
+		struct rig *rig = malloc(sizeof(*rig));
+		unsigned char *found = malloc(BYTES);
+
+		open_rig(rig, test_width(w), 64, 8, "status:code=0x281:op=read:lba=0:dnr=1");
+		must(weir_storage_write(rig->source, 0, rig->words, BYTES));
+		assert_int_equal(launch(rig, "test_transfer_lines_failed", COPIERS, EACH), COPIERS);
+		memset(rig->words, 0, EACH * LINE);
+		must(weir_cache_flush(rig->cache, 0));
+		must(weir_storage_read(rig->target, 0, found, BYTES));
+		assert_memory_equal(found, rig->words, COPIERS * EACH * LINE);
+		free(found);
+		(void)weir_context_close(rig->context);
+		free(rig);
+	}
+}
+
 /* Three lines and a half, to where there is room for four: behind the end comes nothing of the third. */
 static void test_a_short_last_line(void **state)
 {
@@ -275,6 +298,7 @@ int main(void)
 		cmocka_unit_test(test_writes),
 		cmocka_unit_test(test_writes_begin),
 		cmocka_unit_test(test_storage_to_storage),
+		cmocka_unit_test(test_copies_end_with_an_error),
 		cmocka_unit_test(test_a_short_last_line),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_a_dead_storage_takes_no_line),

@@ -98,5 +98,6 @@ void test_a_controller_that_dies(void **state);
 void test_a_late_storage_is_no_other(void **state);
 void test_read_only_storage(void **state);
 void test_past_the_end(void **state);
+void test_an_error_is_its_lanes_own(void **state);
 
 #endif

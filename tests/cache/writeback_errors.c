@@ -197,3 +197,55 @@ void test_past_the_end(void **state)
 		close_rig(&rig);
 	}
 }
+
+enum { APART = 66, SPAN_LINES = 3, BAD = 5 };
+
+/* What lane @lane is told of its span, and what it has of it then: all, nothing, or the first line. */
+static void check_apart(const struct rig *rig, const struct test_apart_args *args, unsigned lane,
+			uint32_t status, const uint64_t *words)
+{
+	static const uint32_t statuses[] = { WEIR_OK, WEIR_E_INDEX,
+					     (uint32_t)WEIR_STATUS_NVME | (uint32_t)WEIR_GROUP_REQUEST |
+						     NVME_STATUS_UNRECOVERED_READ };
+	uint64_t first = lane % 3 ? BAD - 1 : BAD + 1 + lane,
+		 good = lane % 3 == 0 ? SPAN_LINES : lane % 3 == 2;
+
+	if (status != (args->writes && lane % 3 == 2 ? (uint32_t)WEIR_OK : statuses[lane % 3]))
+		fail_msg("lane %u was told %#x", lane, status);
+	for (uint64_t i = 0; !args->writes && i < SPAN_LINES * args->each; i++) {
+		uint64_t expected = 0;
+
+		if (i / args->each < good)
+			memcpy(&expected, rig->model + (first * args->each + i) * 8, 8);
+		assert_true(words[i] == expected);
+	}
+}
+
+/* Of the lanes of a wave that read or write together each is told of its own error, though others go on. */
+void test_an_error_is_its_lanes_own(void **state)
+{
+	(void)state;
+	for (size_t w = 0; w < 2 * test_width_count(); w++) {
+		struct test_apart_args args = {
+			.each = 64, .lines = SPAN_LINES, .bad = BAD * 64, .writes = w % 2
+		};
+		static uint64_t words[APART][SPAN_LINES * 64];
+		uint32_t statuses[APART];
+		struct rig rig;
+
+		open_rig(&rig, (struct shape){ .width = test_width(w / 2),
+					       .lines = 256,
+					       .fault = "&fault=status:op=read:lba=5:code=0x281" });
+		open_writer(&rig, 8, 0, &args.writer);
+		must(weir_alloc(rig.context, sizeof(words), &args.buffers));
+		must(weir_alloc(rig.context, sizeof(statuses), &args.statuses));
+		must(weir_launch(rig.context, "test_apart", 1, APART, &args, sizeof(args)));
+		assert_int_equal(weir_sync(rig.context), -EIO);
+		must(weir_copy_from_device(rig.context, words, args.buffers, sizeof(words)));
+		must(weir_copy_from_device(rig.context, statuses, args.statuses, sizeof(statuses)));
+		for (unsigned lane = 0; lane < APART; lane++)
+			check_apart(&rig, &args, lane, statuses[lane], words[lane]);
+		must(weir_cache_destroy(rig.cache));
+		close_storages(&rig);
+	}
+}

@@ -381,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_a_late_storage_is_no_other),
 		cmocka_unit_test(test_read_only_storage),
 		cmocka_unit_test(test_past_the_end),
+		cmocka_unit_test(test_an_error_is_its_lanes_own),
 	};
 
 	if (!test_begins())

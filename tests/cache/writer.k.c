@@ -163,6 +163,23 @@ WEIR_KERNEL(test_span, struct test_span_args)
 	}
 }
 
+/* Lanes of a wave go from line to line together: the error of one is not another's, and stays its own. */
+WEIR_KERNEL(test_apart, struct test_apart_args)
+{
+	WEIR_GLOBAL struct weir_array *array = &args->writer.array;
+	u64 count = args->each * args->lines, third = weir_thread() % 3;
+	u64 first = third == 0   ? args->bad + args->each * (1 + weir_thread())
+		    : third == 1 ? array->count - count + 1
+				 : args->bad - args->each;
+	weir_addr buffer = args->buffers + weir_thread() * count * 8;
+	WEIR_GLOBAL u32 *status = weir_at(args->statuses, u32, weir_thread());
+
+	if (args->writes)
+		*status = weir_writer_write(&args->writer, first, third == 2 ? 0 : count, buffer);
+	else
+		*status = weir_array_read(array, first, count, buffer);
+}
+
 /* Block-sized parts: what a flush returns for must be on the storage. */
 WEIR_KERNEL(test_flush, struct test_flush_args)
 {

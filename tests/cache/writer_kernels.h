@@ -104,6 +104,27 @@ struct test_span_args {
 	weir_addr verdict;
 };
 
+/**
+ * struct test_apart_args - each lane reads or writes a span of its own, of which some cannot be: of three
+ * neighbours the first has lines that are good, the second ends behind the array, and of the third the second
+ * line cannot be read
+ * @bad: element with which that line begins
+ * @each: elements of a line
+ * @lines: of a span
+ * @buffers: room for a span per lane
+ * @statuses: u32 per lane
+ * @writes: write, of the first two
+ */
+struct test_apart_args {
+	struct weir_writer writer;
+	u64 bad;
+	u64 each;
+	u64 lines;
+	weir_addr buffers;
+	weir_addr statuses;
+	u64 writes;
+};
+
 enum { TEST_FLUSH_STRIDE = 21 };
 
 /**
