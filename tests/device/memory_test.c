@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "../../runtime/device/context.h"
+#include "../rig/leaks.h"
 
 enum { STORAGES = 3, QUEUES = 3, DEPTH = 4, BLOCK = 512 };
 
@@ -238,6 +239,80 @@ static void test_all_is_given_back(void **state)
 	assert_int_equal(weir_context_close(real), 0);
 }
 
+/* An array that cannot be opened leaves nothing: for another layout's sake, or for want of keys. */
+static void test_refused_arrays_leave_nothing(void **state)
+{
+	enum { TIMES = 48, SLACK = 4096 }; /* fewer than make the table of layouts grow */
+	const struct weir_array_options *options = WEIR_OPTIONS(array, .element_bytes = 8);
+	struct weir_storage *pair[2], *endless;
+	struct weir_cache *cache;
+	struct weir_context *real;
+	struct weir_writer writer;
+	struct weir_array array;
+	uint64_t bytes = 0, heap = 0;
+
+	(void)state;
+	assert_int_equal(weir_context_open("cpu", NULL, &real), 0);
+	assert_int_equal(weir_cache_create(real, WEIR_OPTIONS(cache, .lines = 8, .line_bytes = 512), &cache),
+			 0);
+	assert_int_equal(weir_storage_open(real, "virt:64K?block=512", NULL, &pair[0]), 0);
+	assert_int_equal(weir_storage_open(real, "virt:64K?block=512", NULL, &pair[1]), 0);
+	assert_int_equal(weir_storage_open(real, "virt:512T?block=512&content=address", NULL, &endless), 0);
+	assert_int_equal(weir_array_open(cache, pair, 1, options, &array), 0);
+	for (unsigned i = 0; i < TIMES; i++) {
+		assert_int_equal(
+			weir_writer_open(cache, pair, 2,
+					 WEIR_OPTIONS(array, .element_bytes = 8, .stripe_bytes = 4096),
+					 &writer),
+			-EBUSY);
+		assert_int_equal(weir_array_open(cache, &endless, 1, options, &array), -ERANGE);
+		if (i == 3) {
+			bytes = bytes_of(real);
+			heap = test_has().heap_bytes;
+		}
+	}
+	assert_int_equal(bytes_of(real), bytes);
+	if (TEST_COUNTS_MEMORY)
+		assert_true(test_has().heap_bytes < heap + SLACK);
+	assert_int_equal(weir_context_close(real), 0);
+}
+
+/* What a cache is asked for over and over takes memory while it is done, and none afterwards. */
+static void test_calls_leave_nothing(void **state)
+{
+	enum { TIMES = 24 };
+	struct weir_cache_stats stats = { .size = sizeof(stats) };
+	struct weir_storage *storage;
+	struct weir_context *real;
+	struct weir_writer writer;
+	struct weir_cache *cache;
+	unsigned char block[512] = { 0 };
+	uint64_t bytes = 0;
+
+	(void)state;
+	assert_int_equal(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 2), &real), 0);
+	assert_int_equal(weir_cache_create(real, WEIR_OPTIONS(cache, .lines = 8, .line_bytes = 512), &cache),
+			 0);
+	assert_int_equal(weir_storage_open(real, "virt:64K?block=512", NULL, &storage), 0);
+	assert_int_equal(
+		weir_writer_open(cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &writer), 0);
+	for (unsigned i = 0; i < TIMES; i++) {
+		assert_int_equal(weir_storage_write(storage, 0, block, sizeof(block)), 0);
+		assert_int_equal(weir_storage_read(storage, 0, block, sizeof(block)), 0);
+		assert_int_equal(weir_storage_flush(storage), 0);
+		assert_int_equal(weir_cache_flush(cache, 1), 0);
+		assert_int_equal(weir_array_flush(cache, &writer.array, 0, 64, 1), 0);
+		assert_int_equal(weir_array_invalidate(cache, &writer.array, 0, 64), 0);
+		assert_int_equal(weir_cache_stats(cache, &stats), 0);
+		assert_int_equal(weir_share_create(cache, NULL), 0);
+		assert_int_equal(weir_share_destroy(cache), 0);
+		assert_int_equal(weir_sync(real), 0);
+		bytes = i < 3 ? bytes_of(real) : bytes;
+		assert_int_equal(bytes_of(real), bytes);
+	}
+	assert_int_equal(weir_context_close(real), 0);
+}
+
 static unsigned mapped;
 
 static int map(struct weir_dma_mapper *mapper, uint64_t address, uint64_t bytes, void *host)
@@ -294,6 +369,8 @@ int main(void)
 		cmocka_unit_test(test_every_slot_is_visited),
 		cmocka_unit_test(test_copies_stay_inside),
 		cmocka_unit_test(test_all_is_given_back),
+		cmocka_unit_test(test_refused_arrays_leave_nothing),
+		cmocka_unit_test(test_calls_leave_nothing),
 		cmocka_unit_test(test_another_devices_memory),
 	};
 

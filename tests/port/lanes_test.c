@@ -286,6 +286,10 @@ static void test_nothing_stays(void **state)
 						       .stack_bytes = (uint32_t)1 << 31),
 					  &context),
 			-ENOMEM);
+		/* The workers have come, and the file has not. */
+		assert_int_equal(weir_context_open("cpu:memory=/proc/self/none",
+						   WEIR_OPTIONS(context, .workers = 2), &context),
+				 -ENOENT);
 	}
 	test_keeps(before, 1 << 20);
 }
