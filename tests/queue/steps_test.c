@@ -255,6 +255,28 @@ static void test_not_again_on_a_dead_storage(void **state)
 	}
 }
 
+/* A dead storage gets no command, of a lane by itself neither: whoever has one is told at once, as by its
+ * event. */
+static void test_nothing_for_a_dead_storage(void **state)
+{
+	static const uint32_t marks[] = { 0, WEIR_QUEUE_ENDED, WEIR_QUEUE_UNSAFE };
+	static const uint32_t opcodes[] = { NVME_OPCODE_READ, NVME_OPCODE_WRITE, NVME_OPCODE_FLUSH };
+
+	(void)state;
+	for (size_t i = 0; i < 9; i++) {
+		struct weir_event event;
+
+		open_rig();
+		rig.disk.blocks = rig.disk.max_blocks = 8;
+		weir_store_u32_relaxed_sys(&rig.queue.dead, WEIR_E_DEVICE_GONE | marks[i % 3]);
+		assert_int_equal(weir_block_async(&rig.disk, opcodes[i / 3], 0, 1, 16 * PAGE, &event),
+				 WEIR_E_DEVICE_GONE);
+		assert_true(weir_load_u64_relaxed_dev(&event.word) == (WEIR_EVENT_DONE | WEIR_E_DEVICE_GONE));
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.tail), 0);
+		assert_int_equal(rig.doorbells[0], 0);
+	}
+}
+
 /* Once its issuer has tried it often enough, it has ended: who looks at the event later starts nothing. */
 static void test_the_last_try_is_the_last(void **state)
 {
@@ -544,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_how_often),
 		cmocka_unit_test(test_what_is_submitted_again),
 		cmocka_unit_test(test_not_again_on_a_dead_storage),
+		cmocka_unit_test(test_nothing_for_a_dead_storage),
 		cmocka_unit_test(test_the_last_try_is_the_last),
 		cmocka_unit_test(test_one_of_several_is_dead),
 		cmocka_unit_test(test_a_transfer_knows_its_storage),

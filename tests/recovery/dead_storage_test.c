@@ -140,8 +140,9 @@ static uint32_t read_block(struct fixture *fixture, struct weir_storage *storage
 	return statuses[0];
 }
 
-/* @lines of the dying storage, from block 0 on: each has a command under way, and nobody waits for it. */
-static void fetch_ahead(struct fixture *fixture, uint64_t lines)
+/* @lines of the dying storage, from block 0 on, are wanted ahead. Return: commands that were made for them.
+ */
+static uint64_t started_ahead(struct fixture *fixture, uint64_t lines)
 {
 	struct test_prefetch_args args = { .array = fixture->writer.array, .each = lines * WORDS };
 	uint64_t started;
@@ -150,7 +151,13 @@ static void fetch_ahead(struct fixture *fixture, uint64_t lines)
 	must(weir_launch(fixture->context, "test_prefetch", 1, 1, &args, sizeof(args)));
 	must(weir_sync(fixture->context));
 	must(weir_copy_from_device(fixture->context, &started, args.started, sizeof(started)));
-	assert_int_equal(started, lines);
+	return started;
+}
+
+/* Each has a command under way, and nobody waits for it. */
+static void fetch_ahead(struct fixture *fixture, uint64_t lines)
+{
+	assert_int_equal(started_ahead(fixture, lines), lines);
 }
 
 static void die(struct fixture *fixture)
@@ -236,7 +243,8 @@ static void test_the_other_goes_on(void **state)
 		}
 }
 
-/* What reads of a dead storage ask for takes no line from the living one, and no command is made for it. */
+/* What reads of a dead storage ask for, or is to be fetched ahead, takes no line from the living one, and no
+ * command is made for it. */
 static void test_no_line_makes_room_for_a_dead_storage(void **state)
 {
 	(void)state;
@@ -252,6 +260,7 @@ static void test_no_line_makes_room_for_a_dead_storage(void **state)
 		before = cache_stats(&fixture);
 		commands = commands_of(fixture.dying);
 		refused(read_elements(&fixture, &fixture.writer.array), "could not get block");
+		assert_int_equal(started_ahead(&fixture, LINES), 0);
 		after = cache_stats(&fixture);
 		assert_int_equal(after.misses, before.misses);
 		assert_int_equal(after.evictions, before.evictions);

@@ -285,6 +285,34 @@ static void test_half_failed(void **state)
 	}
 }
 
+/* One of three engines dies when it is read: nothing is sent to it from then on, and what it had is read from
+ * the others. */
+static void test_dead_engine(void **state)
+{
+	(void)state;
+	EACH_WIDTH(width)
+	{
+		struct fixture fixture = fixture_of();
+		uint64_t sent = 0, forwarded;
+
+		fixture.engines[1] = "virt:16M?block=4096&engine=on&retries=0&fault=fatal:op=read";
+		rig_begin(&fixture, *width, 2, 64);
+		rig_run(&fixture, NVME_OPCODE_WRITE, 1, 1);
+		for (unsigned tries = 0; rig_commands_to(&fixture, 1) != sent; tries++) {
+			assert_true(tries < 100);
+			sent = rig_commands_to(&fixture, 1);
+			/* the host's blocks, of those that were under way there, are others here */
+			rig_launch(&fixture, NVME_OPCODE_READ, 1, 1);
+		}
+		forwarded = rig_commands_forwarded(&fixture);
+		rig_run(&fixture, NVME_OPCODE_READ, 1, 1);
+		assert_int_equal(rig_commands_to(&fixture, 1), sent);
+		assert_int_equal(rig_commands_forwarded(&fixture), forwarded);
+		weir_lanes_close(fixture.lanes);
+		(void)weir_context_close(fixture.context);
+	}
+}
+
 /* A command under way has the events: the sentence names its block. */
 static void events_are_busy(struct fixture *fixture)
 {
@@ -487,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_retired_map),
 		cmocka_unit_test(test_cached_reads_of_failing_engines),
 		cmocka_unit_test(test_half_failed),
+		cmocka_unit_test(test_dead_engine),
 		cmocka_unit_test(test_left_writes),
 		cmocka_unit_test(test_failed_close),
 		cmocka_unit_test(test_no_lease),
