@@ -194,5 +194,6 @@ void test_a_writer_that_is_last_leaves_no_hold(void **state);
 void test_no_table_goes_under_commands(void **state);
 void test_a_prefetch_passes_over_buffers(void **state);
 void test_a_kernel_without_the_policy(void **state);
+void test_a_kernel_without_a_tier(void **state);
 
 #endif

@@ -436,3 +436,29 @@ void test_a_kernel_without_the_policy(void **state)
 	assert_int_equal(stats.misses, 0);
 	close_rig(&rig);
 }
+
+/* A cache with a tier that the kernel knows nothing of: no line goes to a buffer past a copy there. */
+void test_a_kernel_without_a_tier(void **state)
+{
+#ifndef WEIR_TIER /* not all kernels of this build have code for a tier (-Dtier=true) */
+	static const struct test_step steps[] = { { TEST_STEP_ACQUIRE, 0, 3, 0, 0 },
+						  { TEST_STEP_WAIT, 0, 3, 0, WEIR_E_TIER },
+						  { TEST_STEP_RELEASE, 0, 3, 0, WEIR_OK } };
+	struct weir_lines lines;
+	struct rig rig;
+	int synced;
+
+	open_rig(&rig, test_width(0), 64, 64);
+	must(weir_copy_from_device(rig.context, &lines, rig.writer.array.lines, sizeof(lines)));
+	lines.tier = alloc(&rig, sizeof(struct weir_tier));
+	must(weir_copy_to_device(rig.context, rig.writer.array.lines, &lines, sizeof(lines)));
+	do_steps(&rig, &rig.writer, steps, 3, &synced);
+	assert_int_equal(synced, -EIO);
+	assert_non_null(strstr(weir_last_error(), "WEIR_TIER"));
+	assert_int_equal(shares_of(&rig).registered, 0);
+	lines.tier = 0;
+	must(weir_copy_to_device(rig.context, rig.writer.array.lines, &lines, sizeof(lines)));
+	close_rig(&rig);
+#endif
+	(void)state;
+}

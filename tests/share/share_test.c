@@ -254,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_no_table_goes_under_commands),
 		cmocka_unit_test(test_a_prefetch_passes_over_buffers),
 		cmocka_unit_test(test_a_kernel_without_the_policy),
+		cmocka_unit_test(test_a_kernel_without_a_tier),
 		cmocka_unit_test(test_a_kernel_built_without_it_is_refused),
 	};
 
