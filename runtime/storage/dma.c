@@ -287,7 +287,7 @@ static void view_copy(struct weir_dma_map *map, struct weir_dma_view *view)
 
 bool weir_dma_view_refresh(struct weir_dma_map *map, struct weir_dma_view *view)
 {
-	/* dma.G1: pairs with changed() */
+	/* dma.G1: pairs with changed(); relaxed, as there */
 	if (__atomic_load_n(&map->generation, __ATOMIC_RELAXED) == view->generation)
 		return false;
 	pthread_mutex_lock(&map->lock);

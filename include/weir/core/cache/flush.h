@@ -183,8 +183,8 @@ WEIR_FN struct weir_sweeper weir_sweep_flush(struct weir_sweeper lane, WEIR_GLOB
 	}
 	/*
 	 * How the last write-back ended that has: perhaps one that was begun after the word was seen, but if
-	 * the lane waited for one, that one or a later one. writeback.W4: pairs with writeback.W2. An error
-	 * is told once by whoever takes it, and by all who waited.
+	 * the lane waited for one, that one or a later one. writeback.W4: pairs with writeback.W2; relaxed:
+	 * the way depends on the word. An error is told once by whoever takes it, and by all who waited.
 	 */
 	status = weir_load_u32_relaxed_dev(weir_line_status(lines, index, found.way));
 	if (weir_status_sticky(status) ||

@@ -37,8 +37,8 @@ WEIR_FN weir_status weir_share_probe(WEIR_GLOBAL struct weir_share *share, struc
 		       : (u32)WEIR_E_LOCKED;
 }
 
-/* line.L2, as of a line: the buffer was this line's until all of it was loaded, behind weir_order_loads().
- * share.T5: pairs with share.T4: so was what the slot and the buffer had. */
+/* line.L2, as of a line: the buffer was this line's until all of it was loaded. Relaxed: behind
+ * weir_order_loads(). share.T5: pairs with share.T4: so was what the slot and the buffer had. */
 WEIR_FN u32 weir_share_unchanged(WEIR_GLOBAL struct weir_share *share, struct weir_share_found found)
 {
 	return weir_share_same(weir_load_u64_relaxed_dev(weir_share_word(share, found.position)), found.word);
