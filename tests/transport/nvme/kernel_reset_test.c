@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kernel_reset_test.c: resets of a controller that the kernel's driver keeps: whose they are, and what is
- * left of our queue pairs.
+ * left of our queue pairs. And its disks, which the system must not have meanwhile.
  *
  * transport_kernel.c alone is linked. The driver is a stand-in, and so is the kernel module: its node is a
  * memfd.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "../../../kmod-p2p/weir_p2p.h"
+#include "../../rig/leaks.h"
 #include "backend/error.h"
 #include "backend/window.h"
 #include "transport/medium/block_use.h"
@@ -44,7 +48,9 @@ static struct driver {
 	unsigned deletions;
 } driver;
 
-static unsigned pairs; /* that the module knows */
+static unsigned pairs;    /* that the module knows */
+static unsigned taken;    /* number of a queue that somebody else has; 0: of none */
+static bool no_doorbells; /* that could be mapped */
 static struct weir_window window;
 static struct weir_transport *transport;
 
@@ -57,8 +63,13 @@ int ioctl(int file, unsigned long call, ...)
 	va_start(list, call);
 	queue = va_arg(list, void *);
 	va_end(list);
+	if (call == WEIR_P2P_QUEUE_ADD && queue->qid == taken) {
+		errno = EBUSY;
+		return -1;
+	}
 	if (call == WEIR_P2P_QUEUE_ADD) {
 		queue->handle = ++pairs;
+		queue->mmap_offset = no_doorbells;
 		queue->mmap_bytes = PAGE;
 		queue->doorbell_stride = 4;
 		return 0;
@@ -83,8 +94,33 @@ const char *weir_window_reason(int node)
 
 bool weir_block_use(uint64_t device, char use[WEIR_BLOCK_USE])
 {
-	(void)device, (void)use;
-	return false;
+	assert_int_equal(device, 77);
+	strcpy(use, "it is mounted at /home");
+	return true;
+}
+
+/** struct disk - of namespace 5; @opened: flags by which it was opened; 0: it was not */
+static struct {
+	bool there;
+	int error, opened;
+} disk;
+
+int open(const char *path, int flags, ...)
+{
+	assert_string_equal(path, "/dev/nvme9n1");
+	disk.opened = flags;
+	if (disk.error) {
+		errno = disk.error;
+		return -1;
+	}
+	return dup(window.node);
+}
+
+int stat(const char *path, struct stat *out)
+{
+	assert_string_equal(path, "/dev/nvme9n1");
+	*out = (struct stat){ .st_rdev = 77 };
+	return 0;
 }
 
 int weir_nvme_driver_open(const char *root, const char *storage, struct weir_pci address,
@@ -141,10 +177,11 @@ int weir_nvme_driver_admin(const struct weir_nvme_driver *of, const struct nvme_
 	return 0;
 }
 
-bool weir_nvme_driver_disk(const struct weir_nvme_driver *of, uint32_t nsid, char disk[WEIR_NVME_DRIVER_NAME])
+bool weir_nvme_driver_disk(const struct weir_nvme_driver *of, uint32_t nsid, char name[WEIR_NVME_DRIVER_NAME])
 {
-	(void)of, (void)nsid, (void)disk;
-	return false;
+	(void)of;
+	strcpy(name, "nvme9n1");
+	return disk.there && nsid == 5;
 }
 
 static void send(uint8_t opcode)
@@ -155,19 +192,25 @@ static void send(uint8_t opcode)
 	assert_int_equal(transport->ops->admin(transport, &command, 0, &result), 0);
 }
 
+static int open_as(bool read_only, enum weir_nvme_in_use in_use)
+{
+	struct weir_uri uri = { .text = "nvme:0000:01:00.0?driver=kernel" };
+	struct weir_transport_request request = { .uri = &uri, .window = &window, .read_only = read_only };
+	struct weir_transport base = { .ops = NULL };
+	struct weir_nvme_keys keys = { .owner = WEIR_NVME_OWNER_KERNEL, .in_use = in_use };
+
+	return weir_nvme_kernel_open(&request, &base, &keys, &transport);
+}
+
 /* With one queue pair, which the controller has. */
 static int open_one(void **state)
 {
-	struct weir_uri uri = { .text = "nvme:0000:01:00.0?driver=kernel" };
-	struct weir_transport_request request = { .uri = &uri, .window = &window };
-	struct weir_transport base = { .ops = NULL };
-	struct weir_nvme_keys keys = { .owner = WEIR_NVME_OWNER_KERNEL };
-
 	(void)state;
 	driver = (struct driver){ .state = WEIR_NVME_DRIVER_LIVE };
+	disk.there = true;
+	disk.opened = disk.error = 0;
 	window = (struct weir_window){ .node = memfd_create("doorbells", 0), .bytes = PAGE };
-	if (window.node < 0 || ftruncate(window.node, PAGE) ||
-	    weir_nvme_kernel_open(&request, &base, &keys, &transport) ||
+	if (window.node < 0 || ftruncate(window.node, PAGE) || open_as(false, WEIR_NVME_IN_USE_REFUSE) ||
 	    transport->ops->adopt(transport, &(struct weir_rings){ .sq_bytes = 64, .cq_bytes = 16 }))
 		return -1;
 	send(NVME_ADMIN_CREATE_CQ);
@@ -231,6 +274,131 @@ static void a_reset_that_fails_is_told_of(void **state)
 	assert_int_equal(driver.deletions, 2);
 }
 
+static uint32_t csts(void)
+{
+	return transport->ops->read32(transport, NVME_REGISTER_CSTS);
+}
+
+/* A reset that is over before its end is seen has ended our queue pairs as well: not ready, until we know. */
+static void what_the_driver_does_is_seen(void **state)
+{
+	(void)state;
+	assert_int_equal(csts(), NVME_CSTS_READY);
+	assert_int_equal(transport->ops->read32(transport, NVME_REGISTER_CC), 0);
+	driver.state = WEIR_NVME_DRIVER_BUSY;
+	assert_int_equal(csts(), 0);
+	driver.state = WEIR_NVME_DRIVER_LIVE;
+	assert_int_equal(csts(), 0);
+	assert_int_equal(transport->ops->reset(transport), 0);
+	assert_int_equal(driver.resets, 0); /* there was one */
+	assert_int_equal(csts(), NVME_CSTS_READY);
+	driver.state = WEIR_NVME_DRIVER_GONE;
+	assert_int_equal(csts(), UINT32_MAX);
+	close_now();
+	assert_int_equal(driver.deletions, 0);
+	assert_int_equal(pairs, 0);
+}
+
+/* The module has taken the doorbells of a controller that is gone: what is rung then goes nowhere. */
+static void doorbells_of_a_lost_controller(void **state)
+{
+	unsigned number = 2 * transport->ops->queue_id(transport, 0);
+	volatile uint32_t *doorbells =
+		(volatile uint32_t *)(uintptr_t)transport->ops->doorbell(transport, number);
+	uint32_t rung[2];
+
+	(void)state;
+	assert_ptr_equal((void *)(uintptr_t)transport->ops->doorbell(transport, number + 1),
+			 (void *)(uintptr_t)(doorbells + 1));
+	assert_true(transport->ops->doorbell(transport, number + 2) == 0);
+	for (unsigned gone = 0; gone < 2; gone++) {
+		driver.state = gone ? WEIR_NVME_DRIVER_GONE : WEIR_NVME_DRIVER_LIVE;
+		transport->ops->give_way(transport);
+		transport->ops->give_way(transport);
+		doorbells[0] = 5 + gone;
+		doorbells[1] = 7 + gone;
+		assert_int_equal(pread(window.node, rung, sizeof(rung), 0), sizeof(rung));
+		assert_int_equal(rung[0], 5);
+		assert_int_equal(rung[1], 7);
+	}
+	close_now();
+	assert_int_equal(pairs, 0);
+}
+
+static int adopt(void)
+{
+	return transport->ops->adopt(transport, &(struct weir_rings){ .sq_bytes = 64, .cq_bytes = 16 });
+}
+
+/* Numbers that others have are passed over; what cannot be had whole is the module's no more. */
+static void pairs_that_can_be_had(void **state)
+{
+	(void)state;
+	assert_int_equal(transport->ops->queue_id(transport, 0), DRIVERS_QUEUES);
+	taken = DRIVERS_QUEUES + 1;
+	no_doorbells = true;
+	assert_true(adopt() < 0);
+	assert_int_equal(pairs, 1);
+	no_doorbells = false;
+	assert_int_equal(adopt(), 0);
+	assert_int_equal(pairs, 2);
+	assert_int_equal(transport->ops->queue_id(transport, 1), DRIVERS_QUEUES + 2);
+	assert_int_equal(adopt(), -EBUSY);
+	assert_non_null(strstr(weir_last_error(),
+			       "has 4 I/O queue pairs, of which the kernel's driver has 1, this "
+			       "storage 2 and other programs the rest"));
+	assert_int_equal(pairs, 2);
+	close_now();
+	assert_int_equal(pairs, 0);
+	taken = 0;
+}
+
+/* Whoever may write has the namespace's block device for itself, for as long as the storage is open. */
+static void a_disk_is_nobody_elses(void **state)
+{
+	unsigned files = test_files();
+
+	(void)state;
+	assert_int_equal(transport->ops->check(transport, 5, true), -ENOTSUP);
+	assert_int_equal(disk.opened, 0);
+	assert_int_equal(transport->ops->check(transport, 6, false), 0); /* nothing of the system's */
+	assert_int_equal(disk.opened, 0);
+	assert_int_equal(transport->ops->check(transport, 5, false), 0);
+	assert_int_equal(disk.opened, O_RDWR | O_EXCL | O_CLOEXEC);
+	assert_int_equal(test_files(), files + 1);
+	close_now();
+	assert_int_equal(test_files(), files);
+}
+
+static void a_disk_in_use_is_refused(void **state)
+{
+	unsigned files = test_files();
+
+	(void)state;
+	disk.error = EBUSY;
+	assert_int_equal(transport->ops->check(transport, 5, false), -EBUSY);
+	assert_non_null(strstr(weir_last_error(), "/dev/nvme9n1 is in use (it is mounted at /home)"));
+	disk.error = EACCES;
+	assert_int_equal(transport->ops->check(transport, 5, false), -EACCES);
+	assert_non_null(strstr(weir_last_error(), "cannot open /dev/nvme9n1"));
+	close_now();
+	assert_int_equal(test_files(), files);
+}
+
+/* Of whoever reads alone, or knows what it does, nothing is asked. */
+static void a_disk_that_may_be_in_use(void **state)
+{
+	(void)state;
+	disk.error = EBUSY;
+	for (unsigned reads = 0; reads < 2; reads++) {
+		close_now();
+		disk.opened = 0;
+		assert_int_equal(open_as(reads, reads ? WEIR_NVME_IN_USE_REFUSE : WEIR_NVME_IN_USE_ALLOW), 0);
+		assert_int_equal(transport->ops->check(transport, 5, false), 0);
+		assert_int_equal(disk.opened, 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,7 +406,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_reset_of_anothers_is_as_good, open_one, close_one),
 		cmocka_unit_test_setup_teardown(a_reset_of_anothers_may_be_its_end, open_one, close_one),
 		cmocka_unit_test_setup_teardown(a_reset_that_fails_is_told_of, open_one, close_one),
+		cmocka_unit_test_setup_teardown(what_the_driver_does_is_seen, open_one, close_one),
+		cmocka_unit_test_setup_teardown(doorbells_of_a_lost_controller, open_one, close_one),
+		cmocka_unit_test_setup_teardown(pairs_that_can_be_had, open_one, close_one),
+		cmocka_unit_test_setup_teardown(a_disk_is_nobody_elses, open_one, close_one),
+		cmocka_unit_test_setup_teardown(a_disk_in_use_is_refused, open_one, close_one),
+		cmocka_unit_test_setup_teardown(a_disk_that_may_be_in_use, open_one, close_one),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("kernel_reset", tests, NULL, NULL);
 }

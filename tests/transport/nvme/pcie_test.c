@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weir/weir.h>
@@ -324,6 +326,45 @@ static int open_driven(struct weir_nvme_driver *out)
 	return weir_nvme_driver_open(root, "nvme:it", address, out);
 }
 
+/* Time passes in naps alone; the driver has its controller back when @back_after_ns of them are over. */
+static bool naps_are_counted;
+static uint64_t slept_ns, back_after_ns;
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	if (!naps_are_counted)
+		return (int)syscall(SYS_nanosleep, time, left);
+	slept_ns += (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
+	if (slept_ns == back_after_ns)
+		put(DEVICES "0000:65:00.0/nvme/nvme3/state", "live\n");
+	return 0;
+}
+
+/* A minute, and no longer. */
+static void test_a_reset_of_the_kernels_driver_is_waited_for(void **state)
+{
+	const uint64_t minute_ns = 60000000000;
+	struct weir_nvme_driver driver;
+
+	(void)state;
+	put_driven("resetting\n");
+	assert_int_equal(open_driven(&driver), 0);
+	naps_are_counted = true;
+	for (back_after_ns = minute_ns; back_after_ns > minute_ns / 8; back_after_ns /= 2) {
+		put(DEVICES "0000:65:00.0/nvme/nvme3/state", "resetting\n");
+		slept_ns = 0;
+		assert_int_equal(weir_nvme_driver_await(&driver), 0);
+		assert_true(slept_ns == back_after_ns);
+	}
+	back_after_ns = slept_ns = 0;
+	put(DEVICES "0000:65:00.0/nvme/nvme3/state", "connecting\n");
+	expect(weir_nvme_driver_await(&driver), ETIMEDOUT,
+	       "storage \"nvme:it\": the kernel's driver has been resetting nvme3 for 60 s");
+	assert_true(slept_ns == minute_ns);
+	naps_are_counted = false;
+	weir_nvme_driver_close(&driver);
+}
+
 static void test_the_kernels_driver(void **state)
 {
 	static const struct {
@@ -477,11 +518,13 @@ int main(void)
 		CASE(test_device_files),
 		CASE(test_ways),
 		CASE(test_the_kernels_driver),
+		CASE(test_a_reset_of_the_kernels_driver_is_waited_for),
 		CASE(test_the_kernels_driver_let_go),
 		CASE(test_no_driver_of_the_kernels),
 		CASE(test_disks_of_namespaces),
 		cmocka_unit_test(test_uris),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("pcie", tests, NULL, NULL);
 }
