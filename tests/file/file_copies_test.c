@@ -19,13 +19,13 @@
 
 enum { BYTES = 8192 };
 
-static struct weir_backend_ops ops; /* of the cpu, but for one */
-static bool refused;
+static struct weir_backend_ops ops; /* of the cpu, but for some */
+static unsigned refused;            /* so many copies more */
 
 static int copy(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
 {
 	(void)backend;
-	if (refused)
+	if (refused && refused--)
 		return weir_fail(EIO, "a copy from the device failed");
 	memcpy(host, (const void *)(uintptr_t)device, bytes);
 	return 0;
@@ -37,6 +37,7 @@ static void a_copy_that_fails_writes_nothing(void **state)
 	char path[] = "/tmp/weir-file-copies-XXXXXX", found[BYTES], before[BYTES];
 	struct weir_registration *registration;
 	struct weir_context *context;
+	struct weir_file_io io[2];
 	int file = mkstemp(path);
 	uint64_t memory;
 	void *host;
@@ -54,12 +55,23 @@ static void a_copy_that_fails_writes_nothing(void **state)
 				       WEIR_OPTIONS(register, .path = WEIR_FILE_BOUNCE), &registration),
 			 0);
 	registration->host = NULL;
-	refused = true;
+	for (unsigned i = 0; i < 2; i++)
+		io[i] = (struct weir_file_io){ .registration = registration,
+					       .file = file,
+					       .operation = WEIR_FILE_WRITE,
+					       .bytes = BYTES / 2,
+					       .at = i * BYTES / 2,
+					       .offset = i * BYTES / 2 };
+	refused = 1; /* the second one's could be had: they are one lot */
+	assert_int_equal(weir_file_batch(context, io, 2), -EIO);
+	assert_int_equal(io[0].result, -EIO);
+	assert_int_equal(io[1].result, -EIO);
+	refused = 1;
 	assert_int_equal(weir_file_write(registration, file, BYTES, 0, 0), -EIO);
 	assert_non_null(strstr(weir_last_error(), "a copy from the device failed"));
 	assert_int_equal(pread(file, found, BYTES, 0), BYTES);
 	assert_memory_equal(found, before, BYTES);
-	refused = false;
+	assert_int_equal(refused, 0);
 	assert_int_equal(weir_file_write(registration, file, BYTES, 0, 0), BYTES);
 	assert_int_equal(pread(file, found, BYTES, 0), BYTES);
 	assert_memory_equal(found, host, BYTES);
@@ -67,6 +79,230 @@ static void a_copy_that_fails_writes_nothing(void **state)
 	assert_int_equal(weir_context_close(context), 0);
 	close(file);
 	unlink(path);
+}
+
+enum { FILE_BYTES = 65536, REQUESTS = 8, EACH = 1000, MOST_MOVES = 64 };
+
+/* Streams of a device, which do nothing before they are waited for. */
+static struct {
+	struct weir_move moves[MOST_MOVES];
+	size_t count;
+	unsigned copies, launches;
+	int copy_error, launch_error, wait_error;
+} stream;
+
+static int stream_open(struct weir_backend *backend, void **out)
+{
+	(void)backend;
+	*out = &stream;
+	return 0;
+}
+
+static void stream_close(struct weir_backend *backend, void *of)
+{
+	(void)backend, (void)of;
+}
+
+static int queue_moves(const struct weir_move *moves, size_t count)
+{
+	assert_true(stream.count + count <= MOST_MOVES);
+	memcpy(stream.moves + stream.count, moves, count * sizeof(*moves));
+	stream.count += count;
+	return 0;
+}
+
+static int stream_copy(struct weir_backend *backend, void *of, const struct weir_move *moves, size_t count)
+{
+	(void)backend;
+	assert_ptr_equal(of, &stream);
+	stream.copies++;
+	return stream.copy_error ? weir_fail(EIO, "the copy engines failed") : queue_moves(moves, count);
+}
+
+static int stream_launch(struct weir_backend *backend, void *of, const char *kernel, uint32_t blocks,
+			 uint32_t threads, uint64_t address)
+{
+	const struct weir_copy_list_args *args = (const void *)(uintptr_t)address;
+
+	(void)backend, (void)blocks, (void)threads;
+	assert_ptr_equal(of, &stream);
+	assert_string_equal(kernel, "weir_copy_list");
+	stream.launches++;
+	return stream.launch_error ? weir_fail(EIO, "lanes failed")
+				   : queue_moves((const void *)(uintptr_t)args->copies, args->count);
+}
+
+static int stream_wait(struct weir_backend *backend, void *of)
+{
+	(void)backend;
+	assert_ptr_equal(of, &stream);
+	for (size_t i = 0; i < stream.count && !stream.wait_error; i++)
+		memcpy((void *)(uintptr_t)stream.moves[i].to, (const void *)(uintptr_t)stream.moves[i].from,
+		       stream.moves[i].bytes);
+	stream.count = 0;
+	return stream.wait_error ? weir_fail(EIO, "the stream failed") : 0;
+}
+
+/** struct rig - a context whose device has streams, registered memory, and a file */
+struct rig {
+	struct weir_context *context;
+	struct weir_registration *registration;
+	unsigned char *memory;
+	int file;
+};
+
+static unsigned char byte_at(uint64_t at)
+{
+	return (unsigned char)(at * 2654435761u >> 13);
+}
+
+static struct rig open_rig(void)
+{
+	static unsigned char bytes[FILE_BYTES];
+	char path[] = "/tmp/weir-file-copies-XXXXXX";
+	struct rig rig = { .file = mkstemp(path) };
+	uint64_t address;
+	void *host;
+
+	unlink(path);
+	for (unsigned i = 0; i < FILE_BYTES; i++)
+		bytes[i] = byte_at(i);
+	assert_int_equal(write(rig.file, bytes, FILE_BYTES), FILE_BYTES);
+	memset(&stream, 0, sizeof(stream));
+	assert_int_equal(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &rig.context), 0);
+	ops = *rig.context->backend->ops;
+	ops.stream_open = stream_open;
+	ops.stream_close = stream_close;
+	ops.stream_copy = stream_copy;
+	ops.stream_launch = stream_launch;
+	ops.stream_wait = stream_wait;
+	rig.context->backend->ops = &ops;
+	assert_int_equal(weir_alloc_host(rig.context, FILE_BYTES, &address, &host), 0);
+	rig.memory = host;
+	memset(host, 'x', FILE_BYTES);
+	assert_int_equal(weir_register(rig.context, address, FILE_BYTES,
+				       WEIR_OPTIONS(register, .path = WEIR_FILE_PULL), &rig.registration),
+			 0);
+	return rig;
+}
+
+static void close_rig(struct rig *rig)
+{
+	assert_int_equal(weir_context_close(rig->context), 0);
+	close(rig->file);
+}
+
+static struct weir_file_stats stats_of(struct rig *rig)
+{
+	struct weir_file_stats stats = { .size = sizeof(stats) };
+
+	assert_int_equal(weir_file_stats(rig->context, &stats), 0);
+	return stats;
+}
+
+/* Requests of @bytes, each @apart from the one before. Return: what the batch does; each has @result. */
+static int run(struct rig *rig, uint32_t operation, uint64_t bytes, uint64_t apart, int64_t result)
+{
+	struct weir_file_io io[REQUESTS];
+	int error;
+
+	for (unsigned i = 0; i < REQUESTS; i++)
+		io[i] = (struct weir_file_io){ .registration = rig->registration,
+					       .file = rig->file,
+					       .operation = operation,
+					       .bytes = bytes,
+					       .at = i * apart,
+					       .offset = i * apart };
+	error = weir_file_batch(rig->context, io, REQUESTS);
+	for (unsigned i = 0; i < REQUESTS; i++)
+		assert_int_equal(io[i].result, result);
+	return error;
+}
+
+/* Few moves or long ones are the copy engines', many short ones lanes': all arrive, and nothing beside them.
+ */
+static void streams_bring_what_is_read(void **state)
+{
+	/* apart here and in staging, or here alone */
+	static const unsigned each[] = { EACH, 1024 }, apart[] = { 7001, 7040 };
+	enum { PAGE = 4096 };
+	struct rig rig = open_rig();
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		bool by_lanes = i < 2;
+
+		ops.stream_launch = by_lanes ? stream_launch : NULL;
+		stream.launches = stream.copies = 0;
+		memset(rig.memory, 'x', FILE_BYTES);
+		assert_int_equal(run(&rig, WEIR_FILE_READ, each[i % 2], apart[i % 2], each[i % 2]), 0);
+		assert_int_equal(stream.launches, by_lanes);
+		assert_int_equal(stream.copies, !by_lanes);
+		for (unsigned k = 0; k < FILE_BYTES; k++)
+			assert_int_equal(rig.memory[k],
+					 k % apart[i % 2] < each[i % 2] && k / apart[i % 2] < REQUESTS
+						 ? byte_at(k)
+						 : 'x');
+	}
+	assert_int_equal(stats_of(&rig).pulled_bytes, REQUESTS * (each[0] + each[1]));
+	assert_int_equal(stats_of(&rig).copied_bytes, REQUESTS * (each[0] + each[1]));
+	ops.stream_launch = stream_launch;
+	stream.copies = 0;
+	memset(rig.memory, 'x', FILE_BYTES);
+	assert_int_equal(run(&rig, WEIR_FILE_READ, PAGE, PAGE, PAGE), 0); /* one next to the other */
+	assert_int_equal(stream.copies, 1);
+	for (unsigned i = 0; i < FILE_BYTES; i++)
+		assert_int_equal(rig.memory[i], i < REQUESTS * PAGE ? byte_at(i) : 'x');
+	assert_int_equal(weir_file_read(rig.registration, rig.file, PAGE, FILE_BYTES - EACH, PAGE), EACH);
+	for (unsigned i = 0; i < 2 * PAGE; i++) /* behind the end of the file nothing is brought */
+		assert_int_equal(rig.memory[PAGE + i],
+				 i < EACH ? byte_at(FILE_BYTES - EACH + i) : byte_at(PAGE + i));
+	assert_int_equal(stats_of(&rig).copied_bytes,
+			 REQUESTS * (each[0] + each[1]) + REQUESTS * PAGE + EACH);
+	close_rig(&rig);
+}
+
+/* It is written when it is there, not before. */
+static void streams_fetch_what_is_written(void **state)
+{
+	enum { APART = 7001 };
+	static unsigned char found[FILE_BYTES];
+	struct rig rig = open_rig();
+
+	(void)state;
+	assert_int_equal(run(&rig, WEIR_FILE_WRITE, EACH, APART, EACH), 0);
+	assert_int_equal(pread(rig.file, found, FILE_BYTES, 0), FILE_BYTES);
+	for (unsigned i = 0; i < FILE_BYTES; i++)
+		assert_int_equal(found[i], i % APART < EACH && i / APART < REQUESTS ? 'x' : byte_at(i));
+	close_rig(&rig);
+}
+
+/* Whatever fails on the way: all requests of the lot say so, nothing is brought, and nothing is written. */
+static void streams_that_fail(void **state)
+{
+	static const char *const words[] = { "lanes failed", "the copy engines failed", "the stream failed" };
+	static unsigned char found[FILE_BYTES];
+	struct rig rig = open_rig();
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		unsigned what = i / 2;
+
+		ops.stream_launch = what == 1 ? NULL : stream_launch;
+		stream.launch_error = what == 0;
+		stream.copy_error = what == 1;
+		stream.wait_error = what == 2;
+		assert_int_equal(run(&rig, i % 2 ? WEIR_FILE_WRITE : WEIR_FILE_READ, EACH, 7001, -EIO), -EIO);
+		assert_non_null(strstr(weir_last_error(), words[what]));
+		for (unsigned k = 0; k < FILE_BYTES; k++)
+			assert_int_equal(rig.memory[k], 'x');
+		assert_int_equal(pread(rig.file, found, FILE_BYTES, 0), FILE_BYTES);
+		for (unsigned k = 0; k < FILE_BYTES; k++)
+			assert_int_equal(found[k], byte_at(k));
+	}
+	stream.wait_error = 0;
+	assert_int_equal(run(&rig, WEIR_FILE_READ, EACH, 7001, EACH), 0); /* it passes */
+	close_rig(&rig);
 }
 
 enum { MOVES = 150, LONGEST = 3001, ROOM = 1 << 19 };
@@ -127,6 +363,9 @@ static void waves_move_what_is_in_a_list(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(a_copy_that_fails_writes_nothing),
+					    cmocka_unit_test(streams_bring_what_is_read),
+					    cmocka_unit_test(streams_fetch_what_is_written),
+					    cmocka_unit_test(streams_that_fail),
 					    cmocka_unit_test(waves_move_what_is_in_a_list) };
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
