@@ -29,32 +29,53 @@ static void *open_late(void *argument)
 	return NULL;
 }
 
-/* A cache that is read alone is not written back; kernels that read it are waited for all the same. */
+/* A kernel waits for the gate while @end closes what it uses, or may. */
+static void is_waited_for(struct weir_context *context, struct lifetime_wait_args args, int (*end)(void *of),
+			  void *of)
+{
+	struct gate gate = { .returned = false };
+	uint32_t *out;
+	pthread_t thread;
+
+	must(weir_alloc_host(context, sizeof(uint32_t), &args.gate, (void **)&gate.open));
+	must(weir_alloc_host(context, sizeof(uint32_t), &args.out, (void **)&out));
+	must(weir_launch(context, "lifetime_wait", 1, 1, &args, sizeof(args)));
+	assert_int_equal(pthread_create(&thread, NULL, open_late, &gate), 0);
+	must(end(of));
+	assert_int_equal(__atomic_load_n(out, __ATOMIC_ACQUIRE), 1);
+	atomic_store(&gate.returned, true);
+	pthread_join(thread, NULL);
+}
+
+static int destroy_cache(void *cache)
+{
+	return weir_cache_destroy(cache);
+}
+
+static int close_storage(void *storage)
+{
+	return weir_storage_close(storage);
+}
+
+/* A cache that is read alone is not written back, and a storage may have no cache: kernels that have them are
+ * waited for all the same. */
 void test_readers_are_waited_for(void **state)
 {
 	struct lifetime_wait_args args = { .gate = 0 };
 	struct weir_storage *storage;
 	struct weir_context *context;
 	struct weir_cache *cache;
-	struct gate gate = { .returned = false };
-	uint32_t *out;
-	pthread_t thread;
 
 	(void)state;
 	if (!test_on_cpu())
 		skip();
 	must(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &context));
 	must(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .queues = 1), &storage));
+	is_waited_for(context, args, close_storage, storage);
+	must(weir_storage_open(context, "virt:1M", WEIR_OPTIONS(storage, .queues = 1), &storage));
 	must(weir_cache_create(context, WEIR_OPTIONS(cache, .lines = 4), &cache));
 	must(weir_array_open(cache, &storage, 1, WEIR_OPTIONS(array, .element_bytes = 8), &args.array));
-	must(weir_alloc_host(context, sizeof(uint32_t), &args.gate, (void **)&gate.open));
-	must(weir_alloc_host(context, sizeof(uint32_t), &args.out, (void **)&out));
-	must(weir_launch(context, "lifetime_wait", 1, 1, &args, sizeof(args)));
-	assert_int_equal(pthread_create(&thread, NULL, open_late, &gate), 0);
-	must(weir_cache_destroy(cache));
-	assert_int_equal(__atomic_load_n(out, __ATOMIC_ACQUIRE), 1);
-	atomic_store(&gate.returned, true);
-	pthread_join(thread, NULL);
+	is_waited_for(context, args, destroy_cache, cache);
 	must(weir_context_close(context));
 }
 
