@@ -50,9 +50,17 @@ int open(const char *path, int flags, ...)
 	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, 0600);
 }
 
+/* A file that somebody cuts off behind what is read of it next. */
+static const char *truncated;
+
 ssize_t read(int fd, void *to, size_t bytes)
 {
-	return interrupted() ? -1 : syscall(SYS_read, fd, to, allowed(bytes));
+	ssize_t got = interrupted() ? -1 : syscall(SYS_read, fd, to, allowed(bytes));
+
+	if (truncated)
+		assert_int_equal(truncate(truncated, got), 0);
+	truncated = NULL;
+	return got;
 }
 
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
@@ -258,6 +266,32 @@ static void test_a_file_that_is_loaded_in_parts(void **state)
 	assert_true(rig_is_filled(memory + BYTES - 700, 700, 0));
 	medium->ops->close(medium);
 	unlink(name);
+}
+
+/* Of one that ends early, or of which a part cannot be read, the rest is not zeros: there is no such medium.
+ */
+static void test_a_file_that_cannot_be_loaded_whole(void **state)
+{
+	static const char *const words[] = { "became shorter while it was read", "cannot read" };
+	char name[RIG_NAME_BYTES];
+
+	(void)state;
+	for (unsigned fails = 0; fails < 2; fails++) {
+		struct weir_medium *medium = NULL;
+
+		let_through();
+		rig_file(name, "/tmp", BYTES, SEED);
+		calls.most = 3000;
+		calls.error = EIO;
+		calls.repeat = fails; /* from the second call on */
+		truncated = fails ? NULL : name;
+		assert_int_equal(weir_medium_ram_open(fails ? BYTES : 0, 512, name, &medium), -EIO);
+		let_through();
+		assert_null(truncated);
+		assert_null(medium);
+		assert_non_null(strstr(weir_last_error(), words[fails]));
+		unlink(name);
+	}
 }
 
 /*
@@ -479,6 +513,7 @@ int main(void)
 		cmocka_unit_test(test_short_calls),
 		cmocka_unit_test(test_interrupted_calls),
 		cmocka_unit_test(test_a_file_that_is_loaded_in_parts),
+		cmocka_unit_test(test_a_file_that_cannot_be_loaded_whole),
 		cmocka_unit_test(test_what_leaves_a_medium),
 		cmocka_unit_test(test_parts_of_pages),
 		cmocka_unit_test(test_a_discard_of_any_size),
@@ -487,5 +522,6 @@ int main(void)
 		cmocka_unit_test(test_slots_are_used_again),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("medium_ends", tests, NULL, NULL);
 }

@@ -73,11 +73,15 @@ static void note_entry(const struct io_uring_sqe *sqe)
 	}
 }
 
+static int ring_error; /* the kernel takes nothing from a ring any more */
+
 int io_uring_submit_and_get_events(struct io_uring *ring)
 {
 	static int (*next)(struct io_uring *);
 	const struct io_uring_sq *sq = &ring->sq;
 
+	if (ring_error)
+		return ring_error;
 	if (!next)
 		*(void **)&next = dlsym(RTLD_NEXT, "io_uring_submit_and_get_events");
 	for (unsigned i = sq->sqe_head; i != sq->sqe_tail; i++) {
@@ -434,6 +438,41 @@ static void durable_zeros_are_synced(void **state)
 	}
 }
 
+/* Of a ring from which the kernel takes nothing any more all requests end with an error, those that share a
+ * sync or wait for one, too; and so do later ones. */
+static void a_broken_ring_ends_all_requests(void **state)
+{
+	enum { REQUESTS = 7 };
+	struct weir_io io[REQUESTS];
+	char name[RIG_NAME_BYTES];
+	struct weir_medium *medium = open_place(&locations[0], name);
+
+	(void)state;
+	ring_error = strstr(medium->path, "io_uring") ? -EBADF : 0;
+	if (!ring_error)
+		print_message("# SKIPPED, NOT TESTED HERE: io_uring\n");
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		io[i] = (struct weir_io){ .kind = i == 0   ? WEIR_IO_ZERO
+						  : i == 1 ? WEIR_IO_DISCARD
+							   : WEIR_IO_FLUSH,
+					  .bytes = i < 2 ? 4096 : 0,
+					  .status = 0xffff,
+					  .done = rig_done };
+		assert_true(medium->ops->submit(medium, &io[i]));
+	}
+	for (unsigned i = 0; i < POLLS && ring_error; i++) /* nobody is waited for */
+		medium->ops->poll(medium, 0);
+	for (unsigned i = 0; i < REQUESTS; i++) {
+		assert_true(rig_ended(&io[i]) || !ring_error);
+		assert_int_equal(rig_wait(medium, &io[i]), ring_error ? NVME_STATUS_INTERNAL_ERROR : 0);
+	}
+	assert_int_equal(rig_io(medium, WEIR_IO_FLUSH, 0, NULL, 0),
+			 ring_error ? NVME_STATUS_INTERNAL_ERROR : 0);
+	ring_error = 0;
+	medium->ops->close(medium);
+	unlink(name);
+}
+
 /* O_DIRECT opens, and its reads fail: auto does without and keeps nothing of it, on says why not. */
 static void a_refused_way_is_let_go(void **state)
 {
@@ -471,8 +510,10 @@ int main(void)
 		cmocka_unit_test(flushes_share_syncs),
 		cmocka_unit_test(a_failed_durable_write_is_not_forgotten),
 		cmocka_unit_test(durable_zeros_are_synced),
+		cmocka_unit_test(a_broken_ring_ends_all_requests),
 		cmocka_unit_test(a_refused_way_is_let_go),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

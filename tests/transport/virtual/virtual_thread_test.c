@@ -2,7 +2,11 @@
 /* virtual_thread_test.c: the time model, and controllers served by threads. */
 #include "virtual_driver.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { BLOCK = 512, PAGE = NVME_PAGE_BYTES };
 
@@ -282,6 +286,57 @@ static void test_reset_under_threads(void **state)
 	driver_close(&driver);
 }
 
+/* Threads that do not end in time: the @late-th that is waited for, counted from 1; and until when all are.
+ */
+static struct {
+	unsigned joins, late;
+	struct timespec until;
+	bool clock_stands;
+} halt;
+
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	if (!halt.clock_stands || clock != CLOCK_REALTIME)
+		return (int)syscall(SYS_clock_gettime, clock, now);
+	*now = (struct timespec){ .tv_sec = 1000, .tv_nsec = 999000000 };
+	return 0;
+}
+
+int pthread_timedjoin_np(pthread_t thread, void **value, const struct timespec *until)
+{
+	halt.until = *until;
+	return ++halt.joins == halt.late ? ETIMEDOUT : pthread_join(thread, value);
+}
+
+/* A controller has stopped when all of its threads have, of which each has the same time; and those that have
+ * are not waited for again. */
+static void test_halt(void **state)
+{
+	enum { THREADS = 3 };
+	struct weir_virtual_options options = driver_defaults();
+	struct driver driver;
+
+	(void)state;
+	options.threads = THREADS;
+	for (unsigned late = 0; late <= THREADS; late++) {
+		driver_open(&driver, options);
+		assert_int_equal(weir_virtual_halt(driver.controller, 1999), 0); /* none runs */
+		driver_start(&driver);
+		halt.joins = 0;
+		halt.late = late;
+		halt.clock_stands = true;
+		assert_int_equal(weir_virtual_halt(driver.controller, 1999), late ? -ETIMEDOUT : 0);
+		halt.clock_stands = false;
+		assert_int_equal(halt.joins, THREADS);
+		assert_int_equal(halt.until.tv_sec, 1002);
+		assert_int_equal(halt.until.tv_nsec, 998000000);
+		if (late)
+			assert_int_equal(weir_virtual_halt(driver.controller, 1), 0);
+		assert_int_equal(halt.joins, THREADS + (late != 0));
+		driver_close(&driver);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,7 +346,9 @@ int main(void)
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_reset_under_threads),
+		cmocka_unit_test(test_halt),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
