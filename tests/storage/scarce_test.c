@@ -324,6 +324,17 @@ static void test_virtual_storages(void **state)
 	each_refused(use_storage, "virt:1M?mover=pull&shadow=on&threads=2", 1);
 }
 
+/* One that storages may share, its contents from a file, with shadow doorbells that a thread rings. */
+static void test_shared_controllers(void **state)
+{
+	char uri[128];
+
+	(void)state;
+	snprintf(uri, sizeof(uri), "virt:?load=%s&controller=scarce&queue_pairs=2&shadow=on&doorbell=host",
+		 path);
+	each_refused(use_storage, uri, 0);
+}
+
 static void test_storages_of_files(void **state)
 {
 	char uri[64];
@@ -402,6 +413,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contexts),
 		cmocka_unit_test(test_virtual_storages),
+		cmocka_unit_test(test_shared_controllers),
 		cmocka_unit_test(test_storages_of_files),
 		cmocka_unit_test(test_first_sentence_stays),
 		cmocka_unit_test(test_caches),

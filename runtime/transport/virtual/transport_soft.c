@@ -306,19 +306,18 @@ static int open_shared(void *of, struct weir_nvme_raw *out)
 	const struct virt_source *source = of;
 	struct weir_transport_request request = *source->request;
 	struct weir_medium *medium;
-	struct weir_dma_map *dma;
+	struct weir_dma_map *dma = NULL;
 	char *load = source->made.load ? strdup(source->made.load) : NULL;
-	int error = source->made.load && !load ? -ENOMEM : weir_dma_map_create(&dma);
+	int error = source->made.load && !load
+			    ? weir_fail(ENOMEM, "storage \"%s\": no memory", request.uri->text)
+			    : weir_dma_map_create(&dma);
 
-	if (error) {
-		free(load);
-		return error;
-	}
 	request.dma = dma;
 	request.doorbells = NULL;
 	request.queues = source->made.pairs;
-	error = open_memory(request.uri, source->made.bytes, (uint32_t)source->made.block_bytes, load,
-			    source->made.computed, &medium);
+	if (!error)
+		error = open_memory(request.uri, source->made.bytes, (uint32_t)source->made.block_bytes, load,
+				    source->made.computed, &medium);
 	if (!error)
 		error = weir_soft_new(&weir_transport_virt, medium, source->keys, &request, &out->transport);
 	if (error) {
