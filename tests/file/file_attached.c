@@ -39,16 +39,18 @@ void test_attach(void **state)
 void test_attached_bounds(void **state)
 {
 	struct weir_file_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
-	struct weir_registration *registration, *bounced;
+	struct weir_registration *registration, *bounced, *behind;
 	int attached = open(path, O_RDONLY | O_CLOEXEC), append = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
 
 	(void)state;
 	must(weir_register(context, buffer, 8192, NULL, &registration));
 	must(weir_register(context, buffer, 8192, WEIR_OPTIONS(register, .path = WEIR_FILE_BOUNCE),
 			   &bounced));
+	must(weir_register(context, buffer + 4096, 4096, NULL, &behind));
 	must(weir_file_attach(context, attached));
 	must(weir_file_attach(context, append));
 	clear();
+	refused(weir_file_read(behind, attached, 1, 0, SIZE_MAX), -EFAULT, "not inside", "has 4096");
 	refused(weir_file_read(registration, attached, 8192, 0, 1), -EFAULT, "8192 bytes at 1", "has 8192");
 	refused(weir_file_read(registration, attached, 1, 0, 8192), -EFAULT, "1 bytes at 8192", "has 8192");
 	refused(weir_file_read(registration, attached, 1, 0, SIZE_MAX), -EFAULT, "not inside", "has 8192");
@@ -66,6 +68,7 @@ void test_attached_bounds(void **state)
 	assert_int_equal(after.direct_bytes, before.direct_bytes);
 	must(weir_file_detach(context, attached));
 	must(weir_file_detach(context, append));
+	must(weir_deregister(behind));
 	must(weir_deregister(bounced));
 	must(weir_deregister(registration));
 	close(attached);
