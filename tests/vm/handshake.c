@@ -204,7 +204,7 @@ static int resolve(int netlink, struct family *family)
 static int accept_request(int netlink, const struct family *family, struct request *out)
 {
 	struct message message;
-	struct attributes list, value;
+	struct attributes list = { 0 }, value;
 	uint16_t type;
 	int error;
 
