@@ -188,10 +188,13 @@ int weir_storage_open(struct weir_context *context, const char *uri,
 	return 0;
 }
 
-/* Those of @storage, or of all of @context's: closed, so nothing is under way, and what is idle looks at its
- * own memory alone. */
-static void take_out(struct weir_context *context, struct weir_storage *storage)
+/* Take those of @storage, or of all of @context's, from the thread: no lane rings any more, and what they
+ * rang for is carried first. A command that never ends leaves rings that nobody may read once they are
+ * closed. */
+static struct between *take_out(struct weir_context *context, struct weir_storage *storage)
 {
+	struct between *out = NULL;
+
 	pthread_mutex_lock(&lock);
 	for (struct between **link = &first; *link;) {
 		struct between *between = *link;
@@ -200,27 +203,49 @@ static void take_out(struct weir_context *context, struct weir_storage *storage)
 			link = &between->next;
 			continue;
 		}
+		while (step_all(between, 1))
+			;
 		*link = between->next;
-		free(between->memory);
-		free(between);
+		between->next = out;
+		out = between;
+	}
+	pthread_mutex_unlock(&lock);
+	return out;
+}
+
+/* @out, where what they belong to is still open; else they are freed. */
+static void put_back(struct between *out, bool open)
+{
+	struct between *next;
+
+	pthread_mutex_lock(&lock);
+	for (; out; out = next) {
+		next = out->next;
+		if (open) {
+			out->next = first;
+			first = out;
+		} else {
+			free(out->memory);
+			free(out);
+		}
 	}
 	pthread_mutex_unlock(&lock);
 }
 
 int weir_storage_close(struct weir_storage *storage)
 {
+	struct between *out = storage ? take_out(NULL, storage) : NULL;
 	int error = NEXT(weir_storage_close)(storage);
 
-	if (storage && !error)
-		take_out(NULL, storage);
+	put_back(out, error != 0);
 	return error;
 }
 
 int weir_context_close(struct weir_context *context)
 {
+	struct between *out = context ? take_out(context, NULL) : NULL;
 	int error = NEXT(weir_context_close)(context);
 
-	if (context && !error)
-		take_out(context, NULL);
+	put_back(out, error != 0);
 	return error;
 }
