@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * parts_test.c: what is decided at a queue pair by its words alone: who a completion answers, where its data
- * lies, what is kept of a request that failed, when a doorbell is rung, whom a waiting lane helps, and what a
- * copy covers.
- * This thread is the lane, the queue pair lies in ordinary memory, and nobody serves it; nothing is timed.
+ * parts_test.c: what is decided at a queue pair by its words alone: who a completion answers, which one a
+ * lane takes by itself, where its data lies, what is kept of a request that failed, when a doorbell is rung,
+ * whom a waiting lane helps, which block a context is told of, and what a copy covers. This thread is the
+ * lane, the queue pair lies in ordinary memory, and nobody serves it; nothing is timed.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include <weir/async.h>
 #include <weir/core/mix.h>
 #include <weir/disk.h>
 
@@ -288,6 +290,180 @@ static void test_words_that_never_change(void **state)
 	assert_true(weir_mix_u64(WEIR_MIX_STEP) == words[0]);
 }
 
+enum { LONG_LOG2 = 3, LONG = 1 << LONG_LOG2 };
+
+/** struct ring - of a queue pair whose quarter is more than one entry */
+static struct ring {
+	struct weir_slot slots[LONG];
+	struct nvme_sqe sq[LONG];
+	struct nvme_cqe cq[LONG];
+} ring;
+
+static void open_ring(void)
+{
+	rig_begin();
+	memset(&ring, 0, sizeof(ring));
+	rig.queue.slots = WEIR_ADDR(ring.slots);
+	rig.queue.sq = WEIR_ADDR(ring.sq);
+	rig.queue.cq = WEIR_ADDR(ring.cq);
+	rig.queue.depth = LONG;
+	rig.queue.depth_log2 = LONG_LOG2;
+	rig.queue.path = WEIR_PATH_PULL;
+}
+
+/* The command of @ticket is under way, and tells @event. */
+static void send(uint64_t ticket, struct weir_event *event)
+{
+	weir_event_reset(event);
+	weir_sq_fill(&rig.queue, ticket, weir_block_request(NVME_OPCODE_FLUSH, 0, 0, 0, event));
+}
+
+/* The controller writes entry @position of the completion ring. */
+static void answer(uint64_t position, uint64_t cid, uint32_t status)
+{
+	ring.cq[position % LONG].dw3 =
+		(uint32_t)(cid & 0xffff) | (position / LONG % 2 == 0) << 16 | status << 17;
+}
+
+/* What a lane finds that reaps by itself. */
+enum { GOOD, ABSENT, LOCKED, FAILED, SEVERAL, STRAY, QUARTER, FINDS };
+
+/* A lane by itself takes the one completion that has come. Whatever else there is it leaves as it is, and the
+ * ring to others. */
+static void test_one_lane_takes_one_completion(void **state)
+{
+	static const uint32_t found[FINDS] = { WEIR_ALONE_DONE,   WEIR_ALONE_NOTHING, WEIR_ALONE_NOTHING,
+					       WEIR_ALONE_OTHERS, WEIR_ALONE_OTHERS,  WEIR_ALONE_OTHERS,
+					       WEIR_ALONE_OTHERS };
+
+	(void)state;
+	for (uint32_t find = 0; find < FINDS; find++) {
+		uint64_t head = find == QUARTER, reap = head << 1 | (find == LOCKED);
+		struct weir_event event;
+		struct weir_alone alone;
+
+		open_ring();
+		weir_store_u64_relaxed_dev(&rig.queue.reap, reap);
+		send(head, &event);
+		if (find != ABSENT)
+			answer(head, find == STRAY ? head + LONG : head,
+			       find == FAILED ? NVME_STATUS_WRITE_FAULT : 0);
+		if (find == SEVERAL)
+			answer(head + 1, head + 1, 0);
+		alone = weir_alone_reap(&rig.queue);
+		assert_int_equal(alone.found, found[find]);
+		assert_true(alone.word == (find == GOOD ? WEIR_ADDR(&event) : 0));
+		assert_true(weir_event_peek(&event) ==
+			    (find == GOOD ? weir_event_word(WEIR_OK, WEIR_PATH_PULL) : 0));
+		assert_int_equal(weir_load_u32_relaxed_dev(&ring.slots[head].sequence), find == GOOD ? 2 : 1);
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.completed), find == GOOD);
+		assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.reap), find == GOOD ? 2 : reap);
+	}
+}
+
+/* The controller learns how far its entries were read: once it is a quarter of the ring, or when no more
+ * come; and once. */
+static void test_what_was_read_is_told(void **state)
+{
+	struct weir_event event;
+	uint64_t told = 0, position = 0;
+
+	(void)state;
+	open_ring();
+	for (; position < 5 * LONG; position++) {
+		rig.doorbells[1] = 77;
+		send(position, &event);
+		answer(position, position, 0);
+		assert_int_equal(weir_cq_reap(&rig.queue, 1), 1);
+		assert_true(weir_event_peek(&event) != 0);
+		if (position + 1 - told >= LONG / 4)
+			told = position + 1;
+		assert_int_equal(rig.doorbells[1], told == position + 1 ? told % LONG : 77);
+	}
+	send(position, &event);
+	answer(position, position, 0);
+	for (unsigned idle = 0; idle < 3; idle++) {
+		rig.doorbells[1] = 77;
+		assert_int_equal(weir_cq_reap(&rig.queue, 1), idle == 0);
+		assert_int_equal(rig.doorbells[1], idle == 1 ? (position + 1) % LONG : 77);
+	}
+	assert_int_equal(weir_load_u64_relaxed_dev(&rig.queue.completed), position + 1);
+}
+
+/* The commands of a dead storage have ended, but for one that came just then, or that is just being ended: in
+ * whichever queue pair that is, whoever waits goes on. */
+static void test_a_command_in_any_queue_is_waited_for(void **state)
+{
+	enum { QUEUES = 3 };
+	static struct weir_queue queues[QUEUES];
+	static struct weir_slot slots[QUEUES][DEPTH];
+
+	(void)state;
+	rig_begin();
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		queues[i] = rig.queue;
+		queues[i].slots = WEIR_ADDR(slots[i]);
+		weir_store_u32_relaxed_sys(&queues[i].dead, WEIR_E_DEVICE_GONE | WEIR_QUEUE_ENDED);
+	}
+	rig.disk.queues = WEIR_ADDR(queues);
+	rig.disk.queue_count = QUEUES;
+	assert_int_equal(weir_disk_over(&rig.disk), WEIR_E_DEVICE_GONE);
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		for (uint32_t index = 0; index < DEPTH; index++) {
+			weir_store_u32_relaxed_dev(&slots[i][index].sequence, 7);
+			assert_int_equal(weir_disk_over(&rig.disk), WEIR_OK);
+			weir_store_u32_relaxed_dev(&slots[i][index].sequence, 8);
+		}
+		weir_store_u64_relaxed_dev(&queues[i].reap, 5);
+		assert_int_equal(weir_disk_over(&rig.disk), WEIR_OK);
+		weir_store_u64_relaxed_dev(&queues[i].reap, 6);
+		assert_int_equal(weir_disk_over(&rig.disk), WEIR_E_DEVICE_GONE);
+	}
+}
+
+/* A line that could not be had is told by the storage and its block there, however far behind, and by the
+ * lane that met it. */
+static void test_the_members_block_is_told(void **state)
+{
+	static const struct {
+		uint64_t line, lba;
+		uint32_t member;
+	} told[] = { { 0, 0, 0 },
+		     { 1, 8, 0 },
+		     { 2, 0, 1 },
+		     { 7, 24, 1 },
+		     { ((uint64_t)1 << 36) + 5, ((uint64_t)1 << 38) + 24, 0 },
+		     { ((uint64_t)1 << 36) + 7, ((uint64_t)1 << 38) + 24, 1 } };
+	static struct weir_lines lines = { .line_log2 = 12 };
+	struct weir_disk disks[2] = { { .id = 3, .block_log2 = 9, .blocks = 1000 },
+				      { .id = 7, .block_log2 = 9, .blocks = 2000 } };
+	struct weir_cpu_lane lane = { .lanes = 1, .threads = 100, .thread = 77 }, *self = weir_cpu_self;
+	struct weir_fault fault;
+	struct weir_array array = { .lines = WEIR_ADDR(&lines),
+				    .fault = WEIR_ADDR(&fault),
+				    .extent = {
+					    .disks = WEIR_ADDR(disks), .disk_count = 2, .unit_log2 = 1 } };
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(told) / sizeof(*told); i++) {
+		uint64_t line = told[i / 2].line;
+
+		memset(&fault, 0, sizeof(fault));
+		weir_cpu_self = &lane;
+		if (i % 2)
+			weir_array_fault(&array, (line << 12) + 100, WEIR_E_TIMEOUT);
+		else
+			assert_int_equal(weir_async_refuse(&array, line, WEIR_E_TIMEOUT), WEIR_E_TIMEOUT);
+		weir_cpu_self = self;
+		assert_int_equal(fault.status, WEIR_E_TIMEOUT);
+		assert_int_equal(fault.source, WEIR_FAULT_LBA);
+		assert_int_equal(fault.disk, disks[told[i / 2].member].id);
+		assert_true(fault.position == told[i / 2].lba);
+		assert_int_equal(fault.limit, disks[told[i / 2].member].blocks);
+		assert_int_equal(fault.thread, 77);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -298,8 +474,13 @@ int main(void)
 		cmocka_unit_test(test_shadows_are_rung_when_asked_for),
 		cmocka_unit_test(test_copies_keep_to_their_length),
 		cmocka_unit_test(test_every_queue_of_a_volume_is_helped),
+		cmocka_unit_test(test_one_lane_takes_one_completion),
+		cmocka_unit_test(test_what_was_read_is_told),
+		cmocka_unit_test(test_a_command_in_any_queue_is_waited_for),
+		cmocka_unit_test(test_the_members_block_is_told),
 		cmocka_unit_test(test_words_that_never_change),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("parts", tests, NULL, NULL);
 }
