@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * controller_steps_test.c: what one lane of a controller on the device reckons by itself: when a command is
- * due, how many may be fetched, which queues are its wave's, how long it rests. This thread is the lane.
+ * due, how many may be fetched, which blocks they name, where their data lies, which rows of a fault table
+ * match them, which queues are its wave's, how long it rests. This thread is the lane.
  */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -30,6 +33,8 @@ static void test_due(void **state)
 	assert_true(weir_controller_due(&args, 1, now + 10000, 1) == now + 15000);
 	args.iops = 0;
 	assert_true(weir_controller_due(&args, 1, now, 100) == now + 5000);
+	args.latency_ns = 5000000000; /* more than 32 bits */
+	assert_true(weir_controller_due(&args, 1, now, 100) == now + 5000000000);
 	assert_true(weir_load_u64_relaxed_dev(&rate) == (now + 13000) * TICKS);
 }
 
@@ -161,14 +166,127 @@ static void test_long_times(void **state)
 		assert_int_equal(weir_controller_other(id), id == 1 ? 2 : id - 1);
 }
 
+enum { BLOCK = 512, MEDIUM_BLOCKS = 4 };
+
+/* Block @FAR of a medium of which the last blocks are here. */
+#define FAR (((uint64_t)1 << 33) + 3)
+
+/* What is written to a block far behind is there, and is read from there; nothing beside it is touched. */
+static void test_data_far_behind(void **state)
+{
+	static unsigned char medium[MEDIUM_BLOCKS * BLOCK] __attribute__((aligned(BLOCK))),
+		buffer[2 * BLOCK] __attribute__((aligned(2 * BLOCK)));
+	struct weir_controller_view view = { .block_log2 = 9, .medium = WEIR_ADDR(medium) - FAR * BLOCK };
+	struct weir_controller_command command = {
+		.prp1 = WEIR_ADDR(buffer), .lba = FAR + 1, .bytes = sizeof(buffer), .cdw0 = NVME_OPCODE_WRITE
+	};
+
+	(void)state;
+	memset(buffer, 0x77, sizeof(buffer));
+	weir_controller_move(view, 1, command);
+	for (size_t i = 0; i < sizeof(medium); i++)
+		assert_int_equal(medium[i], i / BLOCK == 1 || i / BLOCK == 2 ? 0x77 : 0);
+	memset(medium, 0x55, sizeof(medium));
+	command.cdw0 = NVME_OPCODE_READ;
+	command.bytes = BLOCK;
+	weir_controller_move(view, 1, command);
+	for (size_t i = 0; i < sizeof(buffer); i++)
+		assert_int_equal(buffer[i], i < BLOCK ? 0x55 : 0x77);
+}
+
+/* The blocks of a command are those that it names, in all bits, and none behind the medium's last one. */
+static void test_blocks_of_commands(void **state)
+{
+	static const uint64_t capacities[] = { 1, 100, (uint64_t)1 << 32, FAR, ~(uint64_t)0 };
+	struct nvme_sqe sqe __attribute__((aligned(64))) = { .cdw0 = NVME_OPCODE_READ, .prp1 = 4096 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(capacities) / sizeof(*capacities); i++) {
+		struct weir_controller_view view = { .block_log2 = 9, .blocks = capacities[i] };
+		const uint64_t lbas[] = { 0, capacities[i] - 1, capacities[i], (uint64_t)1 << 32,
+					  ~(uint64_t)0 };
+
+		for (size_t k = 0; k < sizeof(lbas) / sizeof(*lbas); k++)
+			for (uint32_t blocks = 1; blocks <= 2; blocks++) {
+				struct weir_controller_command command;
+				uint32_t there = lbas[k] < view.blocks && view.blocks - lbas[k] >= blocks;
+
+				sqe.cdw10 = (uint32_t)lbas[k];
+				sqe.cdw11 = (uint32_t)(lbas[k] >> 32);
+				sqe.cdw12 = blocks - 1;
+				command = weir_controller_fetch(view, WEIR_ADDR(&sqe));
+				assert_true(command.lba == lbas[k]);
+				assert_int_equal(command.status,
+						 there ? 0 : NVME_STATUS_LBA_OUT_OF_RANGE | NVME_STATUS_DNR);
+				assert_int_equal(command.bytes, there ? blocks * BLOCK : 0);
+			}
+	}
+}
+
+/* A row is for commands that name one of its blocks, by the opcode and the queue that it says. */
+static void test_which_commands_a_row_is_for(void **state)
+{
+	static const uint32_t opcodes[] = { NVME_OPCODE_READ, NVME_OPCODE_WRITE, NVME_OPCODE_COMPARE,
+					    NVME_OPCODE_WRITE_ZEROES, NVME_OPCODE_FLUSH };
+	struct weir_fault_row row = { .opcode = WEIR_FAULT_ANY_OPCODE, .lba = FAR, .blocks = 5 };
+
+	(void)state;
+	for (size_t i = 0; i < 5; i++)
+		for (uint64_t lba = FAR - 4; lba < FAR + 9; lba++)
+			for (uint64_t blocks = 1; blocks < 9; blocks++)
+				assert_int_equal(weir_fault_is_for(&row, 1, opcodes[i], lba, blocks),
+						 opcodes[i] != NVME_OPCODE_FLUSH && lba < FAR + 5 &&
+							 lba + blocks > FAR);
+	assert_false(weir_fault_is_for(&row, 1, NVME_OPCODE_READ, FAR & 0xffffffff, 1));
+	row.blocks = 0;
+	assert_true(weir_fault_is_for(&row, 1, NVME_OPCODE_FLUSH, 0, 1));
+	row.queue = 2;
+	row.opcode = NVME_OPCODE_WRITE;
+	for (uint32_t queue = 1; queue < 4; queue++)
+		for (size_t i = 0; i < 5; i++)
+			assert_int_equal(weir_fault_is_for(&row, queue, opcodes[i], 0, 1),
+					 queue == 2 && opcodes[i] == NVME_OPCODE_WRITE);
+}
+
+/* Of those the first ones are spared, and of the others each so many-th is matched, or about so many. */
+static void test_which_of_them_a_row_matches(void **state)
+{
+	struct weir_fault_row row = { .every = 1 };
+
+	(void)state;
+	for (row.after = 0; row.after < 5; row.after++)
+		for (row.every = 1; row.every < 4; row.every++)
+			for (uint64_t number = 0; number < 20; number++)
+				assert_int_equal(weir_fault_matches(&row, number),
+						 number >= row.after &&
+							 (number - row.after) % row.every == row.every - 1);
+	row = (struct weir_fault_row){ .every = 1 };
+	for (row.chance = 100; row.chance <= 1000; row.chance += 300) {
+		uint32_t matched = 0;
+
+		for (uint64_t number = 0; number < 10000; number++)
+			matched += weir_fault_matches(&row, number);
+		assert_in_range(matched, row.chance * 9, row.chance * 11);
+		assert_true(row.chance < 1000 || matched == 10000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_due),        cmocka_unit_test(test_cost),
-		cmocka_unit_test(test_quota),      cmocka_unit_test(test_queues_of_waves),
-		cmocka_unit_test(test_rests),      cmocka_unit_test(test_pieces),
+		cmocka_unit_test(test_due),
+		cmocka_unit_test(test_cost),
+		cmocka_unit_test(test_quota),
+		cmocka_unit_test(test_queues_of_waves),
+		cmocka_unit_test(test_rests),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_long_times),
+		cmocka_unit_test(test_data_far_behind),
+		cmocka_unit_test(test_blocks_of_commands),
+		cmocka_unit_test(test_which_commands_a_row_is_for),
+		cmocka_unit_test(test_which_of_them_a_row_matches),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("controller_steps", tests, NULL, NULL);
 }
