@@ -58,15 +58,18 @@ static void test_exclusive_moves(void **state)
 	for (uint64_t line = 0; line < 6; line++)
 		get(&bench, line);
 	assert_int_equal(settled(&bench.rig).tier_stored, 2);
+	assert_int_equal(settled(&bench.rig).tier_hits, 0);
 	assert_int_equal(count_path(&bench, 6, WEIR_PATH_CACHE), 4);
 	assert_int_equal(count_path(&bench, 6, WEIR_PATH_TIER), 2);
-	for (unsigned i = 0; i < 9; i++) { /* one goes up, another one down */
+	assert_int_equal(settled(&bench.rig).tier_hits, 4); /* each look copied two from there */
+	for (unsigned i = 0; i < 9; i++) {                  /* one goes up, another one down */
 		uint64_t line = line_in_tier(&bench, 6);
 
 		stats = settled(&bench.rig);
 		get(&bench, line);
 		assert_int_equal(path_of(&bench, line), WEIR_PATH_CACHE);
 		assert_int_equal(settled(&bench.rig).tier_stored, stats.tier_stored + 1);
+		assert_int_equal(settled(&bench.rig).tier_hits, stats.tier_hits + 1);
 		assert_int_equal(count_path(&bench, 6, WEIR_PATH_TIER), 2);
 	}
 	assert_int_equal(stats_of(&bench.rig).misses, 6);
@@ -84,7 +87,9 @@ static void test_inclusive_keeps_copies(void **state)
 	get(&bench, 0);
 	push_out(&bench, 8);
 	assert_int_equal(path_of(&bench, 0), WEIR_PATH_TIER);
+	before = settled(&bench.rig);
 	get(&bench, 0);
+	assert_int_equal(settled(&bench.rig).tier_hits, before.tier_hits + 1);
 	before = settled(&bench.rig);
 	push_out(&bench, 16);
 	after = settled(&bench.rig);

@@ -517,6 +517,51 @@ static void test_a_copy_of_a_dead_storage(void **state)
 	}
 }
 
+/* What a wait for line 0 makes of its entry, which failed. */
+static weir_status retry(struct rig *rig)
+{
+	struct weir_share_found found = weir_share_find(&rig->share, KEY);
+
+	return weir_share_retry(1, weir_share_probe(&rig->share, found), found, &rig->lines, &rig->extent, 0,
+				WEIR_FOREVER);
+}
+
+/* The command of an entry that the controller refused for now is submitted again, to the same buffer, as
+ * often as its storage allows. A try that finds no slot is none. */
+static void test_a_refused_entry_has_all_its_tries(void **state)
+{
+	enum { TRIES = 2 };
+	weir_status refused = (uint32_t)WEIR_STATUS_NVME | (uint32_t)WEIR_GROUP_REQUEST |
+			      (uint32_t)NVME_STATUS_NAMESPACE_NOT_READY;
+	struct rig *rig = open_rig();
+
+	(void)state;
+	rig->disk.retry = TRIES;
+	acquire(rig);
+	for (unsigned tries = 0; tries <= TRIES; tries++) {
+		WEIR_GLOBAL struct weir_slot *slot = &rig->queue_slots[tries];
+
+		assert_int_equal(rig->queue.tail.value_, tries + 1);
+		assert_int_equal(rig->sq[tries].cdw0 & 0xff, NVME_OPCODE_READ);
+		assert_true(rig->sq[tries].prp1 == address_of(rig->buffer));
+		weir_complete(slot->target_kind, slot->target, slot->status, refused, WEIR_PATH_DIRECT);
+		slot->sequence.value_ = 2;
+		for (unsigned vain = 0; tries < TRIES && vain < 5; vain++) {
+			rig->queue_slots[tries + 1].sequence.value_ = 1; /* another's command */
+			assert_int_equal(retry(rig), WEIR_E_LOCKED);
+			rig->queue_slots[tries + 1].sequence.value_ = 0;
+			assert_int_equal(weir_line_state(word_of(rig)), WEIR_LINE_FAILED);
+			assert_int_equal(rig->queue.retried.value_, tries);
+		}
+		assert_int_equal(retry(rig), tries < TRIES ? (uint32_t)WEIR_E_LOCKED : refused);
+		assert_int_equal(weir_line_state(word_of(rig)),
+				 tries < TRIES ? WEIR_LINE_BUSY : WEIR_LINE_FAILED);
+		assert_int_equal(rig->queue.retried.value_, tries < TRIES ? tries + 1 : TRIES);
+		assert_int_equal(weir_share_refs(word_of(rig)), 1);
+	}
+	free(rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -529,7 +574,9 @@ int main(void)
 		cmocka_unit_test(test_lines_that_go_keep_their_version),
 		cmocka_unit_test(test_no_change_before_it_is_there),
 		cmocka_unit_test(test_a_copy_of_a_dead_storage),
+		cmocka_unit_test(test_a_refused_entry_has_all_its_tries),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("share_table", tests, NULL, NULL);
 }
