@@ -366,7 +366,7 @@ static void test_one_lane_takes_one_completion(void **state)
 static void test_what_was_read_is_told(void **state)
 {
 	struct weir_event event;
-	uint64_t told = 0, position = 0;
+	uint64_t known = 0, position = 0;
 
 	(void)state;
 	open_ring();
@@ -376,9 +376,9 @@ static void test_what_was_read_is_told(void **state)
 		answer(position, position, 0);
 		assert_int_equal(weir_cq_reap(&rig.queue, 1), 1);
 		assert_true(weir_event_peek(&event) != 0);
-		if (position + 1 - told >= LONG / 4)
-			told = position + 1;
-		assert_int_equal(rig.doorbells[1], told == position + 1 ? told % LONG : 77);
+		if (position + 1 - known >= LONG / 4)
+			known = position + 1;
+		assert_int_equal(rig.doorbells[1], known == position + 1 ? known % LONG : 77);
 	}
 	send(position, &event);
 	answer(position, position, 0);
@@ -428,12 +428,12 @@ static void test_the_members_block_is_told(void **state)
 	static const struct {
 		uint64_t line, lba;
 		uint32_t member;
-	} told[] = { { 0, 0, 0 },
-		     { 1, 8, 0 },
-		     { 2, 0, 1 },
-		     { 7, 24, 1 },
-		     { ((uint64_t)1 << 36) + 5, ((uint64_t)1 << 38) + 24, 0 },
-		     { ((uint64_t)1 << 36) + 7, ((uint64_t)1 << 38) + 24, 1 } };
+	} cases[] = { { 0, 0, 0 },
+		      { 1, 8, 0 },
+		      { 2, 0, 1 },
+		      { 7, 24, 1 },
+		      { ((uint64_t)1 << 36) + 5, ((uint64_t)1 << 38) + 24, 0 },
+		      { ((uint64_t)1 << 36) + 7, ((uint64_t)1 << 38) + 24, 1 } };
 	static struct weir_lines lines = { .line_log2 = 12 };
 	struct weir_disk disks[2] = { { .id = 3, .block_log2 = 9, .blocks = 1000 },
 				      { .id = 7, .block_log2 = 9, .blocks = 2000 } };
@@ -445,8 +445,8 @@ static void test_the_members_block_is_told(void **state)
 					    .disks = WEIR_ADDR(disks), .disk_count = 2, .unit_log2 = 1 } };
 
 	(void)state;
-	for (size_t i = 0; i < 2 * sizeof(told) / sizeof(*told); i++) {
-		uint64_t line = told[i / 2].line;
+	for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
+		uint64_t line = cases[i / 2].line;
 
 		memset(&fault, 0, sizeof(fault));
 		weir_cpu_self = &lane;
@@ -457,9 +457,9 @@ static void test_the_members_block_is_told(void **state)
 		weir_cpu_self = self;
 		assert_int_equal(fault.status, WEIR_E_TIMEOUT);
 		assert_int_equal(fault.source, WEIR_FAULT_LBA);
-		assert_int_equal(fault.disk, disks[told[i / 2].member].id);
-		assert_true(fault.position == told[i / 2].lba);
-		assert_int_equal(fault.limit, disks[told[i / 2].member].blocks);
+		assert_int_equal(fault.disk, disks[cases[i / 2].member].id);
+		assert_true(fault.position == cases[i / 2].lba);
+		assert_int_equal(fault.limit, disks[cases[i / 2].member].blocks);
 		assert_int_equal(fault.thread, 77);
 	}
 }
