@@ -475,6 +475,15 @@ static void test_polls_that_fail(void **state)
 	rig.storage.answer_ns = 400 * MS;
 	ticket = submit(1);
 	oldest_is(&rig, 1, ticket, 0);
+	oldest = snapshot(&rig);
+	answer(&rig, 1, ticket);
+	unread = true;
+	assert_true(weir_tracker_pending(rig.tracker, &oldest)); /* as far as is known */
+	unread = false;
+	assert_false(weir_tracker_pending(rig.tracker, &oldest));
+	reap(1, ticket);
+	ticket = submit(1);
+	oldest_is(&rig, 1, ticket, 0);
 	unread = true;
 	for (unsigned i = 0; i < 3; i++) {
 		now_ns += 1000 * MS;
