@@ -196,8 +196,9 @@ void test_faults_among_many(void **state)
 {
 	static const unsigned blocks[] = { 0, 8 * 3, 8 * 70 };
 	static char bytes[1 << 20];
+	enum { LARGE = 17 << 20 }; /* more than the host moves in two goes */
 	struct weir_storage *faulty;
-	char uri[128];
+	char uri[128], *large = calloc(1, LARGE);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(blocks) / sizeof(blocks[0]); i++) {
@@ -210,6 +211,17 @@ void test_faults_among_many(void **state)
 		must(weir_storage_read(faulty, 0, bytes, sizeof(bytes)));
 		weir_storage_close(faulty);
 	}
+	for (unsigned writes = 0; writes < 2; writes++) { /* what comes behind goes well, and hides nothing */
+		snprintf(uri, sizeof(uri), "virt:32M?block=512&fault=status:code=0x28%u:op=%s:lba=0:count=1",
+			 !writes, writes ? "write" : "read");
+		must(weir_storage_open(context, uri, NULL, &faulty));
+		refused(writes ? weir_storage_write(faulty, 0, large, LARGE)
+			       : weir_storage_read(faulty, 0, large, LARGE),
+			-EIO, uri, writes ? "NVMe status 2:80" : "NVMe status 2:81");
+		must(weir_storage_read(faulty, 0, large, LARGE));
+		weir_storage_close(faulty);
+	}
+	free(large);
 	must(weir_storage_open(context, "virt:1M?fault=status:code=0x6:op=flush:count=1", NULL, &faulty));
 	refused(weir_storage_flush(faulty), -EIO, "flush", "internal error");
 	must(weir_storage_flush(faulty));

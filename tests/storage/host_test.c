@@ -199,7 +199,7 @@ static void test_stripes_apart(void **state)
 
 static void test_arrays(void **state)
 {
-	struct weir_storage *two[2] = { storage, NULL }, *three[3];
+	struct weir_storage *two[2] = { storage, NULL }, *three[3], *many[65];
 	struct weir_context *other;
 	struct weir_writer writer;
 	struct weir_cache *cache;
@@ -214,6 +214,12 @@ static void test_arrays(void **state)
 	refused(ARRAY(1, .element_bytes = 8, .count = 131073), -ERANGE, "131073", "1048576");
 	refused(ARRAY(1, .element_bytes = 8, .first_byte = 2097152), -ERANGE, "2097152", "1048576");
 	refused(ARRAY(0, .element_bytes = 8), -EINVAL, "0 storages", "64");
+	for (unsigned i = 0; i < sizeof(many) / sizeof(many[0]); i++)
+		many[i] = storage;
+	refused(array(cache, many, 65, (struct weir_array_options){ .element_bytes = 8 }), -EINVAL,
+		"65 storages", "64");
+	refused(ARRAY(1, .element_bytes = 8, .stripe_bytes = 12288), -EINVAL, "stripe_bytes is 12288",
+		"power of two");
 	refused(ARRAY(1, .element_bytes = 8, .stripe_bytes = 2048), -EINVAL, "stripe_bytes", "2048");
 	refused(ARRAY(2, .element_bytes = 8), -EINVAL, "different block sizes", "block=4096");
 	must(ARRAY(1, .element_bytes = 8, .count = 131072));

@@ -36,6 +36,7 @@ void test_addresses_are_not_reused(void **state);
 /* Cases of lifetime_virtual.c. */
 void test_readers_are_waited_for(void **state);
 void test_a_read_that_was_left_in_a_late_slot(void **state);
+void test_every_queue_of_a_closed_storage(void **state);
 void test_waves_with_a_closed_cache(void **state);
 
 #endif

@@ -446,6 +446,12 @@ static void test_stripes(void **state)
 	must(weir_storage_disk(rig.storages[1], &disk));
 	use(&rig, &args.writer[0], &disk, statuses);
 	assert_int_equal(statuses[0], WEIR_E_CLOSED);
+	args.writer[0].array.first_byte = 4096; /* a unit of the other one's, which is open */
+	args.writer[0].array.count -= 512;
+	use(&rig, &args.writer[0], &disk, statuses);
+	assert_int_equal(statuses[0], WEIR_E_CLOSED);
+	assert_int_equal(statuses[1], WEIR_E_CLOSED);
+	assert_int_equal(statuses[2], WEIR_OK);
 	must(weir_writer_open(cache, &rig.storages[1], 1, WEIR_OPTIONS(array, .element_bytes = 8),
 			      &args.writer[0]));
 	use(&rig, &args.writer[0], &disk, statuses);
@@ -534,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_lanes_with_closed_storages),
 		cmocka_unit_test(test_a_read_that_was_left),
 		cmocka_unit_test(test_a_read_that_was_left_in_a_late_slot),
+		cmocka_unit_test(test_every_queue_of_a_closed_storage),
 		cmocka_unit_test(test_lanes_with_closed_caches),
 		cmocka_unit_test(test_waves_with_a_closed_cache),
 		cmocka_unit_test(test_stripes),

@@ -111,6 +111,42 @@ void test_a_read_that_was_left_in_a_late_slot(void **state)
 	must(weir_context_close(context));
 }
 
+/* Waves have queue pairs of their own, each of which is closed; a read that failed, and that nobody has
+ * looked at yet, may be of any of them. */
+void test_every_queue_of_a_closed_storage(void **state)
+{
+	enum { QUEUES = 4, BUFFER_BYTES = 8192 };
+	static const char uri[] = "virt:1M?block=512&fault=status:code=0x21:op=read:lba=0";
+	struct lifetime_left_args args = { .buffer = 0 };
+	struct weir_storage *storage;
+	struct weir_context *context;
+	uint32_t statuses[2];
+
+	(void)state;
+	must(weir_context_open(test_context_name(), WEIR_OPTIONS(context, .workers = 1), &context));
+	for (unsigned left = 0; left < QUEUES; left++) {
+		must(weir_storage_open(context, uri,
+				       WEIR_OPTIONS(storage, .queues = QUEUES, .depth = 8,
+						    .timeout_us = test_patient_us(10000000)),
+				       &storage));
+		must(weir_storage_disk(storage, &args.disk));
+		must(weir_alloc(context, BUFFER_BYTES, &args.buffer));
+		args.disk.queue_count = 1;
+		args.disk.queues += left * sizeof(struct weir_queue);
+		args.statuses = 0;
+		args.sees = 1;
+		must(weir_launch(context, "lifetime_left", 1, 1, &args, sizeof(args)));
+		must(weir_storage_close(storage));
+		args.statuses = args.buffer + 5120;
+		must(weir_launch(context, "lifetime_left", 1, 1, &args, sizeof(args)));
+		must(weir_sync(context));
+		must(weir_copy_from_device(context, statuses, args.statuses, sizeof(statuses)));
+		assert_int_equal(statuses[0], 2);
+		assert_int_equal(statuses[1], WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x21);
+	}
+	must(weir_context_close(context));
+}
+
 /* A storage's waves have queue pairs of their own; what they find in place of a cache is one for all. */
 void test_waves_with_a_closed_cache(void **state)
 {
