@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -22,6 +23,7 @@
 #include "backend/error.h"
 #include "backend/mapped.h"
 #include "backend/window.h"
+#include "../rig/leaks.h"
 
 enum { PAGES = 24, PARTS = 8, ROUNDS = 4000 };
 
@@ -144,15 +146,24 @@ static void test_gaps(void **state)
 }
 
 /** struct refusal - errno of WEIR_P2P_REGISTER; and of the call that the module has a reason of, 0: it is not
- * asked */
+ * asked. @at, @bytes: where controllers see the window, and how much of it */
 static struct refusal {
 	int error;
 	int reported;
+	uint64_t at, bytes;
 } refusal;
+
+enum {
+	WINDOW_PAGES = 3,
+	WINDOW_AT = 2,
+	HANDLE = 77
+}; /* the window's size, and where in its node it is mapped */
 
 int ioctl(int file, unsigned long call, ...)
 {
 	struct weir_p2p_reason *reason;
+	struct weir_p2p_register *made;
+	struct weir_p2p_locate *location;
 	struct weir_p2p_info *info;
 	va_list list;
 	void *argument;
@@ -163,6 +174,8 @@ int ioctl(int file, unsigned long call, ...)
 	va_end(list);
 	info = argument;
 	reason = argument;
+	made = argument;
+	location = argument;
 	errno = call == WEIR_P2P_REGISTER                      ? refusal.error
 		: call == WEIR_P2P_REASON && !refusal.reported ? EIO
 							       : 0;
@@ -170,7 +183,15 @@ int ioctl(int file, unsigned long call, ...)
 		return -1;
 	if (call == WEIR_P2P_INFO) {
 		info->abi = WEIR_P2P_ABI;
-		info->bytes = WEIR_MAPPED_PAGE;
+		info->bytes = WINDOW_PAGES * WEIR_MAPPED_PAGE;
+	} else if (call == WEIR_P2P_REGISTER) {
+		assert_int_equal(made->bytes, WINDOW_PAGES * WEIR_MAPPED_PAGE);
+		made->mmap_offset = WINDOW_AT * WEIR_MAPPED_PAGE;
+		made->handle = HANDLE;
+	} else if (call == WEIR_P2P_LOCATE) {
+		assert_int_equal(location->handle, HANDLE);
+		location->address = refusal.at;
+		location->bytes = refusal.bytes;
 	} else {
 		reason->error = (unsigned)refusal.reported;
 		strcpy(reason->text, "a ring is somebody else's");
@@ -202,12 +223,87 @@ static void test_reasons(void **state)
 	assert_int_equal(errno, ENODEV);
 }
 
+/* A window is mapped where the module says, all of it; controllers see it at other addresses, which may be
+ * below or above those of lanes; it goes when it is left. */
+static void test_a_window(void **state)
+{
+	const uint64_t whole = WINDOW_PAGES * WEIR_MAPPED_PAGE;
+	static const uint64_t at[] = { 0x1000, (uint64_t)9 << 40, UINT64_MAX - 0xffff };
+	char path[] = "/tmp/weir_window_XXXXXX", words[8] = "";
+	struct weir_window window, gone;
+	int node = mkstemp(path);
+	uint64_t offset = 0;
+	unsigned char resident;
+
+	(void)state;
+	assert_true(node >= 0 && ftruncate(node, 8 * WEIR_MAPPED_PAGE) == 0);
+	refusal = (struct refusal){ .error = 0 };
+	assert_int_equal(weir_window_take(node, "window", &window), 0);
+	assert_true(window.bytes == whole && window.handle == HANDLE && window.node == node);
+	memcpy(window.host + whole - 8, "the end", 8);
+	assert_int_equal(pread(node, words, 8, (off_t)((WINDOW_AT + WINDOW_PAGES) * WEIR_MAPPED_PAGE - 8)),
+			 8);
+	assert_string_equal(words, "the end");
+	for (size_t i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
+		refusal.at = at[i];
+		refusal.bytes = whole;
+		assert_int_equal(weir_window_locate(&window, &offset), 0);
+		assert_true((uint64_t)(uintptr_t)(window.host + 5) + offset == at[i] + 5);
+	}
+	refusal.bytes = whole - 1;
+	assert_int_equal(weir_window_locate(&window, &offset), -ENOTSUP);
+	assert_non_null(strstr(weir_last_error(), "only 12287 of its 12288 bytes are contiguous"));
+	gone = window;
+	weir_window_leave(&window);
+	assert_null(window.host);
+	weir_window_leave(&window);
+	assert_int_equal(mincore(gone.host, whole, &resident), -1);
+	assert_int_equal(errno, ENOMEM);
+	close(node);
+	unlink(path);
+}
+
+/* Files that stand for memory are closed and unmapped again, also those that cannot be had. */
+static void test_nothing_stays(void **state)
+{
+	enum { TIMES = 64, WARM = 8 };
+	char path[40], small[40] = "/tmp/weir_mapped_XXXXXX";
+	struct weir_mapped *memory = open_file(path), *again;
+	int file = mkstemp(small);
+	struct test_has before;
+
+	(void)state;
+	assert_true(file >= 0 && ftruncate(file, WEIR_MAPPED_PAGE - 1) == 0);
+	close(file);
+	for (unsigned i = 0; i < WARM + TIMES; i++) {
+		void *part;
+
+		if (i == WARM)
+			before = test_has();
+		assert_int_equal(weir_mapped_open(path, &again), -EBUSY);
+		assert_int_equal(weir_mapped_open(small, &again), -EINVAL);
+		assert_int_equal(weir_mapped_open("/tmp/no/such/file", &again), -ENOENT);
+		assert_int_equal(weir_mapped_take(memory, (PAGES + 1) * WEIR_MAPPED_PAGE, &part), -ENOMEM);
+		weir_mapped_close(memory);
+		assert_int_equal(weir_mapped_open(path, &memory), 0);
+		for (unsigned k = 0; k < 3; k++) /* parts that are not given back go with it */
+			assert_int_equal(weir_mapped_take(memory, 1, &part), 0);
+		weir_mapped_give(memory, part);
+	}
+	test_keeps(before, 4096);
+	weir_mapped_close(memory);
+	unlink(path);
+	unlink(small);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_parts_have_their_own_pages),
 		cmocka_unit_test(test_gaps),
 		cmocka_unit_test(test_reasons),
+		cmocka_unit_test(test_a_window),
+		cmocka_unit_test(test_nothing_stays),
 	};
 
 	return cmocka_run_group_tests_name("mapped", tests, NULL, NULL);

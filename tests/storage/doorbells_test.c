@@ -304,6 +304,39 @@ static void test_both_words_of_a_pair_begin_again(void **state)
 	tear_down(&fixture);
 }
 
+/* Each word that is forwarded has a register and a shadow of its own: those of its pair's number, the SQ's
+ * and then the CQ's. */
+static void test_each_word_has_its_shadow(void **state)
+{
+	enum { PAIRS = 3, APART = 8, WORDS = 2 * PAIRS };
+	struct fixture fixture;
+
+	(void)state;
+	set_up(&fixture, WEIR_DOORBELL_HOST, false);
+	memset(pages, 0, sizeof(pages));
+	fixture.storage.shadow_memory = WEIR_ADDR(pages);
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, PAIRS), 0);
+	for (unsigned i = 0; i < PAIRS; i++)
+		weir_doorbells_add(&fixture.storage, i);
+	for (unsigned i = 0; i < WORDS; i++)
+		weir_store_u32_release_sys(
+			weir_at(weir_doorbells_at(&fixture.storage, i / 2, i % 2), weir_shared_u32, 0),
+			10 + i);
+	weir_doorbells_settle(&fixture.storage);
+	for (unsigned i = 0; i < sizeof(pages[0]) / sizeof(pages[0][0]); i++) {
+		unsigned at = i * 4 / APART;
+		bool own = i * 4 % APART == 0 && at >= 2 && at < 2 + WORDS;
+
+		assert_int_equal(__atomic_load_n(&pages[0][i], __ATOMIC_ACQUIRE), own ? 8 + at : 0);
+		assert_int_equal(__atomic_load_n(&registers[i], __ATOMIC_ACQUIRE), own ? 8 + at : 0);
+	}
+	assert_int_equal(weir_doorbells_rings(&fixture.storage), WORDS);
+	weir_doorbells_begin(&fixture.storage, 1);
+	for (unsigned at = 2; at < 2 + WORDS; at++)
+		assert_int_equal(pages[0][at * APART / 4], at / 2 == 2 ? 0 : 8 + at);
+	tear_down(&fixture);
+}
+
 static void test_lanes_that_cannot(void **state)
 {
 	struct fixture fixture;
@@ -345,6 +378,7 @@ int main(void)
 		cmocka_unit_test(test_a_thread_rings_where_mapping_is_refused),
 		cmocka_unit_test(test_a_thread_rings_if_asked_for),
 		cmocka_unit_test(test_both_words_of_a_pair_begin_again),
+		cmocka_unit_test(test_each_word_has_its_shadow),
 		cmocka_unit_test(test_lanes_that_cannot),
 		cmocka_unit_test(test_nothing_is_forwarded_after_the_end),
 	};

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* losses_test.c: what went wrong on the way of a close becomes one sentence, of all, and the first error. */
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -77,6 +79,27 @@ static void test_too_many(void **state)
 	assert_string_equal(room.behind, "behind");
 }
 
+static void *fail_elsewhere(void *sentence)
+{
+	*(bool *)sentence = *weir_last_error() != '\0';
+	(void)weir_fail(EIO, "of another thread");
+	return NULL;
+}
+
+/* What a call of one thread says is that thread's. */
+static void test_each_thread_has_its_sentence(void **state)
+{
+	pthread_t thread;
+	bool before = true;
+
+	(void)state;
+	(void)weir_fail(EINVAL, "of this thread");
+	assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, &before), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_false(before);
+	assert_string_equal(weir_last_error(), "of this thread");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -84,6 +107,7 @@ int main(void)
 		cmocka_unit_test(test_every_sentence_once),
 		cmocka_unit_test(test_the_last_alone),
 		cmocka_unit_test(test_too_many),
+		cmocka_unit_test(test_each_thread_has_its_sentence),
 	};
 
 	return cmocka_run_group_tests_name("losses", tests, NULL, NULL);
