@@ -293,6 +293,66 @@ static void test_sentences(void **state)
 	all_is_gone();
 }
 
+/* A kernel in a stream of the caller's finds the arguments that lie where it is told, behind what is in the
+ * stream. */
+static void test_kernels_in_streams(void **state)
+{
+	struct weir_backend *backend = open_device("1");
+	uint64_t from = 41, args = 7;
+	struct weir_move move = { (uintptr_t)&args, (uintptr_t)&from, 8 };
+	void *stream;
+
+	(void)state;
+	assert_int_equal(ops->stream_open(backend, &stream), 0);
+	assert_int_equal(ops->stream_copy(backend, stream, &move, 1), 0);
+	assert_int_equal(ops->stream_launch(backend, stream, "small", 1, 1, (uintptr_t)&args), 0);
+	assert_int_equal(ops->synchronise(backend), 0); /* of another stream */
+	assert_int_equal(stand_in.ran_count, 0);
+	assert_int_equal(ops->stream_wait(backend, stream), 0);
+	assert_int_equal(stand_in.ran_count, 1);
+	assert_int_equal(stand_in.ran[0], 41);
+	stand_in.fails = STAND_IN_START;
+	stand_in.code = gpuErrorUnknown;
+	says(ops->stream_launch(backend, stream, "small", 1, 1, (uintptr_t)&args), -EIO,
+	     "cannot launch kernel \"small\"");
+	stand_in.fails = STAND_IN_STREAM;
+	ops->stream_close(backend, stream);
+	says(ops->stream_open(backend, &stream), -EIO, "cannot make a stream on plain:1");
+	ops->close(backend);
+	all_is_gone();
+}
+
+/* A kernel that stays on a device that is of no more use ends for those of others: what they let go of is
+ * freed. */
+static void test_a_kernel_that_stays_on_a_lost_device(void **state)
+{
+	struct weir_backend *lost = open_device("0"), *other = open_device("1");
+	uint64_t args[2] = { 1, 2 }, memory;
+	int before, streams;
+	void *service;
+
+	(void)state;
+	before = stand_in.memory;
+	streams = stand_in.streams;
+	memory = take(other, PAGE, WEIR_MEMORY_DEVICE);
+	assert_int_equal(ops->serve(lost, "small", 1, 1, args, sizeof(args), &service), 0);
+	ops->release(other, memory, PAGE, WEIR_MEMORY_DEVICE);
+	assert_int_equal(stand_in.memory, before + 2);
+	stand_in.unset = 1; /* device 0 cannot be set any more */
+	ops->serve_end(lost, service);
+	assert_int_equal(stand_in.memory, before + 1); /* its own arguments are lost with it */
+	assert_int_equal(stand_in.streams, streams + 1);
+	memory = take(other, PAGE, WEIR_MEMORY_DEVICE);
+	ops->release(other, memory, PAGE, WEIR_MEMORY_DEVICE);
+	assert_int_equal(stand_in.memory, before + 1); /* at once */
+	stand_in.unset = 0;
+	ops->close(lost);
+	ops->close(other);
+	assert_int_equal(stand_in.memory, 1);
+	assert_int_equal(stand_in.streams, 1);
+	stand_in.memory = stand_in.streams = 0;
+}
+
 static void test_copies(void **state)
 {
 	struct weir_backend *backend = open_device("");
@@ -447,6 +507,8 @@ int main(void)
 		cmocka_unit_test_setup(test_arguments, begin),
 		cmocka_unit_test_setup(test_launches_that_cannot_be, begin),
 		cmocka_unit_test_setup(test_sentences, begin),
+		cmocka_unit_test_setup(test_kernels_in_streams, begin),
+		cmocka_unit_test_setup(test_a_kernel_that_stays_on_a_lost_device, begin),
 		cmocka_unit_test_setup(test_copies, begin),
 		cmocka_unit_test_setup(test_gates, begin),
 		cmocka_unit_test_setup(test_pages_of_others, begin),

@@ -368,6 +368,64 @@ static void test_absent(void **state)
 	weir_gpus_close(gpus);
 }
 
+/* What a backend has is named by the one that is preferred, with its number; a GPU that the system does not
+ * show finds its place among the others, whose disks stay as near as they were. */
+static void test_numbers_and_places(void **state)
+{
+	static const struct {
+		const char *address, *device;
+		int number;
+		uint32_t before; /* its place in the machine; 2: it was not there */
+	} rows[] = {
+		{ "0000:41:00.0", "abacus:1", 0, 0 },
+		{ "0000:c3:00.0", "abacus:0", 1, 1 },
+		{ "10000:01:00.0", "beads:2", 2, 2 },
+	};
+	struct weir_gpus *gpus = machine(), *were = machine();
+	struct weir_gpu gpu = { .size = sizeof(gpu) };
+	struct weir_pci first = weir_pci_make(0, 1, 2, 3);
+
+	(void)state;
+	gpus->candidates = *all_candidates();
+	for (uint32_t i = 0; i < gpus->candidates.count; i++)
+		assert_non_null(weir_gpus_add(gpus, gpus->candidates.list[i].address));
+	assert_ptr_equal(weir_gpus_add(gpus, first), &gpus->gpus[0]);
+	assert_ptr_equal(weir_gpus_add(gpus, first), &gpus->gpus[0]); /* it is there already */
+	assert_int_equal(gpus->count, 4);
+	must(weir_gpu_at(gpus, 0, &gpu));
+	assert_string_equal(gpu.pci_address, "0000:01:02.3");
+	assert_int_equal(gpu.number, -1);
+	assert_string_equal(gpu.device, "");
+	for (uint32_t i = 0; i < 3; i++) {
+		must(weir_gpu_at(gpus, i + 1, &gpu));
+		assert_string_equal(gpu.pci_address, rows[i].address);
+		assert_string_equal(gpu.device, rows[i].device);
+		assert_int_equal(gpu.number, rows[i].number);
+		assert_string_equal(gpu.why, "");
+		for (uint32_t d = 0; d < gpus->disk_count; d++)
+			assert_int_equal(gpus->distances[i + 1][d],
+					 rows[i].before < 2 ? were->distances[i][d] : WEIR_DISTANCE_UNKNOWN);
+	}
+	weir_gpus_close(gpus);
+	weir_gpus_close(were);
+}
+
+/* As many as there is room for, and no more. */
+static void test_many_gpus(void **state)
+{
+	struct weir_gpus *gpus = machine();
+
+	(void)state;
+	for (uint32_t i = gpus->count; i < WEIR_MOST_GPUS; i++)
+		assert_non_null(weir_gpus_add(gpus, weir_pci_make(1, 0xff - i, 0, 0)));
+	assert_null(weir_gpus_add(gpus, weir_pci_make(0, 1, 2, 3)));
+	assert_non_null(weir_gpus_add(gpus, weir_pci_make(0, 0x41, 0, 0))); /* which is there */
+	assert_int_equal(gpus->count, WEIR_MOST_GPUS);
+	for (uint32_t i = 1; i < gpus->count; i++)
+		assert_true(gpus->gpus[i - 1].address.packed < gpus->gpus[i].address.packed);
+	weir_gpus_close(gpus);
+}
+
 /* The public way, on this machine, and on the one out of the file, whose GPUs no backend here has. */
 static void test_contexts(void **state)
 {
@@ -424,6 +482,8 @@ int main(void)
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_malformed_names),
 		cmocka_unit_test(test_absent),
+		cmocka_unit_test(test_numbers_and_places),
+		cmocka_unit_test(test_many_gpus),
 		cmocka_unit_test(test_contexts),
 	};
 

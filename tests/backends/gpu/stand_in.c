@@ -36,6 +36,7 @@ void stand_in_begin(void)
 	stand_in.fails = 0;
 	stand_in.good = 0;
 	stand_in.lost = false;
+	stand_in.unset = 0;
 	stand_in.waits = true;
 	stand_in.bus_id = "0000:AF:00.0";
 	stand_in.traced = 0;
@@ -119,6 +120,8 @@ gpuError_t gpuGetDeviceCount(int *count)
 
 gpuError_t gpuSetDevice(int device)
 {
+	if (device < stand_in.unset)
+		return gpuErrorUnknown;
 	stand_in.current = device;
 	return gpuSuccess;
 }

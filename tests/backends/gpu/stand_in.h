@@ -37,6 +37,7 @@ enum {
  * @freed: how often something was freed, by the device that was current
  * @fails: the letter of the call that fails, after @good others of it; with @code
  * @lost: the device is of no more use
+ * @unset: devices below this number cannot be made the current one
  * @waits: streams wait for gates
  * @bus_id: what it says of a device; "": nothing
  * @trace: letters of the latest calls
@@ -51,6 +52,7 @@ struct stand_in {
 	unsigned good;
 	gpuError_t code;
 	bool lost;
+	int unset;
 	bool waits;
 	const char *bus_id;
 	char trace[256];
