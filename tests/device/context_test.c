@@ -340,12 +340,12 @@ static void test_faults_are_told_once(void **state)
 		  "written back" },
 		{ WEIR_FAULT_LBA, 9, "of storage \"(closed since)\"" },
 	};
-	struct weir_storage second = { .uri = (char *)"test:b", .disk = { .id = 8 } },
-			    first = { .uri = (char *)"test:a", .disk = { .id = 7 }, .next = &second };
+	struct weir_storage first = { .uri = (char *)"test:a", .disk = { .id = 7 } },
+			    latest = { .uri = (char *)"test:b", .disk = { .id = 8 }, .next = &first };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		context->open = &first;
+		context->open = &latest;
 		(void)met(rows[i].source, rows[i].disk);
 		says(weir_sync(context), -EIO, rows[i].says);
 		says(-EIO, -EIO, "blocks past the end of the storage");

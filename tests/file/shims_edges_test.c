@@ -5,15 +5,18 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -24,6 +27,8 @@
 #include "../rig/leaks.h"
 
 enum { BYTES = 256 << 10, BLOCK = 8192, TEXT = 4096, SLABS = 16 };
+
+#define SECOND_NS ((uint64_t)1000000000)
 
 static char want[BYTES], memory[BYTES] __attribute__((aligned(4096))), there[BYTES];
 static char path[] = "weir-shims-edges-XXXXXX";
@@ -38,8 +43,31 @@ static struct limits {
 	unsigned calls;
 } limits;
 
+static atomic_bool held;           /* no call moves anything */
+static atomic_ullong pretended_ns; /* a clock that sleeping alone moves; 0: the machine's */
+
+int clock_gettime(clockid_t clock, struct timespec *time)
+{
+	uint64_t now = atomic_load(&pretended_ns);
+
+	if (!now)
+		return (int)syscall(SYS_clock_gettime, clock, time);
+	*time = (struct timespec){ .tv_sec = (time_t)(now / SECOND_NS), .tv_nsec = (long)(now % SECOND_NS) };
+	return 0;
+}
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	if (!atomic_load(&pretended_ns))
+		return (int)syscall(SYS_nanosleep, time, left);
+	atomic_fetch_add(&pretended_ns, (uint64_t)time->tv_sec * SECOND_NS + (uint64_t)time->tv_nsec);
+	return 0;
+}
+
 static ssize_t moved(long call, int fd, void *at, size_t bytes, off_t offset)
 {
+	while (atomic_load(&held))
+		sched_yield();
 	limits.calls++;
 	if (limits.interrupted && limits.calls % 2) {
 		errno = EINTR;
@@ -418,11 +446,45 @@ static void refuse_some(CUfileHandle_t handle, CUfileHandle_t in)
 	good(cuFileBufDeregister(memory));
 }
 
+/* Of the heap hardly anything more is in use; arenas and stacks of threads may be kept for others. */
+static void keeps(struct test_has before)
+{
+	enum { HEAP = 8 << 10, MAPPED = 8 << 20 };
+
+	test_keeps(before, MAPPED);
+	if (TEST_COUNTS_MEMORY)
+		assert_in_range(test_has().heap_bytes, 0, before.heap_bytes + HEAP);
+}
+
 /* Over and over: heap, files and threads are as before. The library remembers 256 handles that were closed.
  */
-static void test_nothing_stays(void **state)
+static void test_nothing_stays_of_what_was_refused(void **state)
 {
-	enum { WARM = 40, ROUNDS = 100, TIMES = 8, SLACK = 16 << 10 };
+	enum { WARM = 80, ROUNDS = 80 };
+	CUfileHandle_t handle, in;
+	struct test_has before;
+
+	(void)state;
+	good(cuFileDriverOpen());
+	assert_int_equal(phxfs_open(0), 0);
+	handle = register_file(file);
+	in = register_file(read_only);
+	for (unsigned round = 0; round < WARM + ROUNDS; round++) {
+		if (round == WARM)
+			before = test_has();
+		refuse_some(handle, in);
+	}
+	keeps(before);
+	cuFileHandleDeregister(handle);
+	cuFileHandleDeregister(in);
+	assert_int_equal(phxfs_close(0), 0);
+	good(cuFileDriverClose());
+}
+
+/* What is registered when a driver is closed goes with it, requests in streams and batches, too. */
+static void test_nothing_stays_of_a_driver(void **state)
+{
+	enum { WARM = 20, ROUNDS = 20, BUFFERS = 8 };
 	struct test_has before;
 
 	(void)state;
@@ -436,16 +498,62 @@ static void test_nothing_stays(void **state)
 		assert_int_equal(phxfs_open(0), 0);
 		handle = register_file(file);
 		in = register_file(read_only);
-		for (unsigned i = 0; i < TIMES; i++)
-			refuse_some(handle, in);
-		good(cuFileBufRegister(memory + BLOCK, BLOCK, 0)); /* both go with the driver */
-		assert_int_equal(phxfs_regmem(0, memory + BLOCK, BLOCK, &target), 0);
+		refuse_some(handle, in);
+		for (size_t i = 1; i <= BUFFERS; i++) {
+			good(cuFileBufRegister(memory + i * BLOCK, BLOCK, 0));
+			assert_int_equal(phxfs_regmem(0, memory + i * BLOCK, BLOCK, &target), 0);
+		}
 		cuFileHandleDeregister(handle);
 		cuFileHandleDeregister(in);
 		assert_int_equal(phxfs_close(0), 0);
 		good(cuFileDriverClose());
 	}
-	test_keeps(before, SLACK);
+	keeps(before);
+}
+
+/* Who asks for the requests of a batch that have ended waits for as long as was said, no less and hardly
+ * more, and then gets those that have. */
+static void test_a_batch_is_waited_for(void **state)
+{
+	static const struct timespec timeouts[] = {
+		{ .tv_nsec = 0 },         { .tv_nsec = 1 }, { .tv_nsec = 30000000 },
+		{ .tv_nsec = 999999999 }, { .tv_sec = 5 },  { .tv_sec = 1, .tv_nsec = 600000000 },
+	};
+	CUfileIOEvents_t events[2];
+	CUfileIOParams_t params;
+	CUfileBatchHandle_t batch;
+	CUfileHandle_t handle;
+	unsigned got;
+
+	(void)state;
+	assert_int_equal(setenv("WEIR_FILE_NO_URING", "1", 1), 0); /* so that it is the test that moves it */
+	good(cuFileDriverOpen());
+	handle = register_file(file);
+	good(cuFileBatchIOSetUp(&batch, 2));
+	params = write_of(handle, 0, NULL);
+	atomic_store(&held, true);
+	good(cuFileBatchIOSubmit(batch, 1, &params, 0));
+	for (size_t i = 0; i < sizeof(timeouts) / sizeof(timeouts[0]); i++) {
+		struct timespec timeout = timeouts[i];
+		uint64_t ns = (uint64_t)timeout.tv_sec * SECOND_NS + (uint64_t)timeout.tv_nsec, begun;
+
+		begun = 7 * SECOND_NS + 900000000;
+		atomic_store(&pretended_ns, begun);
+		got = 2;
+		good(cuFileBatchIOGetStatus(batch, 1, &got, events, &timeout));
+		assert_int_equal(got, 0);
+		assert_in_range(atomic_load(&pretended_ns) - begun, ns, ns + 1000000);
+	}
+	atomic_store(&held, false);
+	got = 2;
+	good(cuFileBatchIOGetStatus(batch, 1, &got, events, NULL));
+	assert_int_equal(got, 1);
+	atomic_store(&pretended_ns, 0);
+	assert_int_equal(events[0].ret, BLOCK);
+	cuFileBatchIODestroy(batch);
+	cuFileHandleDeregister(handle);
+	good(cuFileDriverClose());
+	assert_int_equal(unsetenv("WEIR_FILE_NO_URING"), 0);
 }
 
 int main(void)
@@ -459,7 +567,9 @@ int main(void)
 		cmocka_unit_test(test_flags_and_texts_of_parameters),
 		cmocka_unit_test(test_slabs),
 		cmocka_unit_test(test_properties),
-		cmocka_unit_test_setup(test_nothing_stays, begin),
+		cmocka_unit_test_setup(test_nothing_stays_of_what_was_refused, begin),
+		cmocka_unit_test_setup(test_nothing_stays_of_a_driver, begin),
+		cmocka_unit_test_setup(test_a_batch_is_waited_for, begin),
 	};
 
 	setenv("WEIR_BACKEND", "cpu", 1); /* the memory is this program's own */
