@@ -21,11 +21,12 @@
 #include "backend/error.h"
 #include "recovery/watchdog.h"
 
-enum { DEPTH = 8, DEPTH_LOG2 = 3, MOST = 5, WITHIN_S = 300, POLLS = 40 };
+enum { DEPTH = 8, DEPTH_LOG2 = 3, MOST = 5, WITHIN_S = 300, POLLS = 40, MOST_WAITS = 1000 };
 
 #define SECOND_NS ((uint64_t)1000000000)
 
 static atomic_ullong now_ns, step_ns; /* the clock, and how much each wait of the watchdog takes */
+static atomic_uint waits;             /* of the watchdog, which has seen what there is to see in a few */
 
 int clock_gettime(clockid_t clock, struct timespec *time)
 {
@@ -41,6 +42,7 @@ int pthread_cond_timedwait(pthread_cond_t *condition, pthread_mutex_t *mutex, co
 	(void)condition;
 	(void)until;
 	pthread_mutex_unlock(mutex);
+	atomic_fetch_add(&waits, 1);
 	sched_yield();
 	atomic_fetch_add(&now_ns, atomic_load(&step_ns));
 	pthread_mutex_lock(mutex);
@@ -147,6 +149,17 @@ static void begin(uint32_t queues, uint64_t answer_ns)
 					 .enabled = true };
 }
 
+/* @not_yet for so many waits of the watchdog at most, however long each takes. */
+#define watchdog_has(not_yet, most)                                                                          \
+	do {                                                                                                 \
+		unsigned begun_ = atomic_load(&waits), were_ = begun_;                                       \
+		for (; (not_yet); were_ = atomic_load(&waits)) {                                             \
+			if (were_ - begun_ > (most))                                                         \
+				fail_msg("the watchdog does nothing about it");                              \
+			sched_yield();                                                                       \
+		}                                                                                            \
+	} while (0)
+
 /* A command that gets no answer is recovered from when its time is over: not before, and a poll or two later
  * at most. Each step has as long, but five seconds at most. */
 static void test_a_command_has_its_time(void **state)
@@ -168,8 +181,7 @@ static void test_a_command_has_its_time(void **state)
 		atomic_store(&step_ns, step);
 		waited = atomic_load(&now_ns);
 		assert_int_equal(weir_watchdog_start(&storage, 0), 0);
-		while (!atomic_load(&halts))
-			sched_yield();
+		watchdog_has(!atomic_load(&halts), 4 * POLLS);
 		weir_watchdog_stop(&storage);
 		assert_int_equal(storage.dead, WEIR_E_DEVICE_DEAD);
 		waited = atomic_load(&asked_ns) - waited;
@@ -189,8 +201,7 @@ static void switch_off(unsigned apart_s)
 
 static void started(unsigned times)
 {
-	while (weir_load_u64_relaxed_sys(&storage.recovered.resets) < times)
-		sched_yield();
+	watchdog_has(weir_load_u64_relaxed_sys(&storage.recovered.resets) < times, MOST_WAITS);
 	assert_int_equal(weir_load_u64_relaxed_sys(&storage.recovered.resets), times);
 }
 
@@ -233,8 +244,7 @@ static void test_accidents_that_are_none(void **state)
 			started(before + times);
 		}
 		switch_off(WITHIN_S / MOST - 1);
-		while (!atomic_load(&halts))
-			sched_yield();
+		watchdog_has(!atomic_load(&halts), MOST_WAITS);
 		end(false);
 		assert_int_equal(weir_load_u64_relaxed_sys(&storage.recovered.resets), before + MOST);
 	}
