@@ -15,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "cache/cache.h"
 #include "device/context.h"
 #include "observe/publish.h"
 
@@ -128,6 +129,97 @@ static void test_what_is_in_it(void **state)
 	weir_publish_end(&context);
 }
 
+static char text_of_file[4000];
+
+static const char *read_file(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	size_t bytes;
+
+	assert_non_null(file);
+	bytes = fread(text_of_file, 1, sizeof(text_of_file) - 1, file);
+	text_of_file[bytes] = '\0';
+	fclose(file);
+	return text_of_file;
+}
+
+/* Of each storage and cache where its words lie, in addresses of 64 bits, and what they are. */
+static void test_storages_and_caches(void **state)
+{
+	struct weir_backend backend = { .ops = &ops };
+	struct weir_transport transports[2] = { { .network = 0x1234567890abc }, { .network = 0 } };
+	struct weir_storage second = { .transport = &transports[1],
+				       .uri = (char *)"virt:1M",
+				       .queues = 0x2000000005,
+				       .queue_count = 6,
+				       .depth = 8,
+				       .answer_ns = 30000000000,
+				       .disk = { .block_log2 = 9, .timeout_ns = 75000000000 } },
+			    first = { .next = &second,
+				      .transport = &transports[0],
+				      .uri = (char *)"nvmf:tcp://host/nqn",
+				      .queues = 0xfedcba9876543210,
+				      .queue_count = 3,
+				      .depth = 4096,
+				      .pull = true,
+				      .service = (struct weir_service *)(void *)&transports,
+				      .answer_ns = 86400000000000,
+				      .disk = { .block_log2 = 12, .timeout_ns = 172815000000000 } };
+	struct weir_cache other = { .lines = 0x3000000007, .line_log2 = 9, .bytes = 777 }, cache = {
+		.next = &other, .lines = 0x5000000009, .line_log2 = 16, .bytes = (uint64_t)5 << 40
+	};
+	struct weir_context context = { .backend = &backend, .open = &first, .open_caches = &cache };
+	char right[2000];
+
+	(void)state;
+	weir_publish(&context);
+	snprintf(right, sizeof(right),
+		 "shared 1\n"
+		 "storage nvmf:tcp://host/nqn\nqueues 0xfedcba9876543210 3 4096\nlate 0 0 0 0\nrecovered %p\n"
+		 "network 0x1234567890abc\nfacts 4096 1 1 172815000 86400000\n"
+		 "storage virt:1M\nqueues 0x2000000005 6 8\nlate 0 0 0 0\nrecovered %p\n"
+		 "facts 512 0 0 75000 30000\n"
+		 "cache 0x5000000009 65536 5497558138880\ncache 0x3000000007 512 777\nend\n",
+		 (void *)&first.recovered, (void *)&second.recovered);
+	assert_non_null(strstr(read_file(context.published), "shared 1\n"));
+	assert_string_equal(strstr(text_of_file, "shared 1\n"), right);
+	context.open = &second; /* it was closed */
+	context.open_caches = NULL;
+	weir_publish(&context);
+	assert_null(strstr(read_file(context.published), "nvmf:"));
+	assert_null(strstr(text_of_file, "cache"));
+	assert_non_null(strstr(text_of_file, "storage virt:1M\n"));
+	weir_publish_end(&context);
+}
+
+/* A target's file says where its counters are, has a number of its own, and goes with it. */
+static void test_a_target(void **state)
+{
+	struct weir_publication targets[2] = { { .path = NULL }, { .path = NULL } };
+	char path[2][WEIR_PUBLISH_PATH + 24], right[400];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		weir_publish_target(&targets[i], 0x7fff00001000 + i, 5 + i, 72);
+		assert_non_null(targets[i].path);
+		snprintf(path[i], sizeof(path[i]), "%s", targets[i].path);
+	}
+	assert_int_equal(targets[1].number, targets[0].number + 1);
+	assert_string_not_equal(path[0], path[1]);
+	snprintf(right, sizeof(right),
+		 "weir-context %d\nabi %d\npid %d\nstart %llu\nnumber %u\ndevice target\nshared 1\n"
+		 "target 0x7fff00001001 6 72\nend\n",
+		 WEIR_PUBLISH_LAYOUT, WEIR_ABI_VERSION, (int)getpid(), start_of_this(), targets[1].number);
+	assert_string_equal(read_file(path[1]), right);
+	weir_publish_target_end(&targets[0]);
+	assert_true(!is_there(path[0]) && is_there(path[1]));
+	targets[1].publisher++; /* of a process that was forked */
+	weir_publish_target_end(&targets[1]);
+	assert_true(is_there(path[1]));
+	assert_null(targets[1].path);
+	assert_int_equal(unlink(path[1]), 0);
+}
+
 /* One that could not be written whole is none, and neither is the one before, which is no longer right. */
 static void test_a_full_disk(void **state)
 {
@@ -199,10 +291,9 @@ static int tear_down(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_child_of_fork),
-		cmocka_unit_test(test_what_is_in_it),
-		cmocka_unit_test(test_a_full_disk),
-		cmocka_unit_test(test_a_folder_that_others_made),
+		cmocka_unit_test(test_a_child_of_fork),     cmocka_unit_test(test_what_is_in_it),
+		cmocka_unit_test(test_storages_and_caches), cmocka_unit_test(test_a_target),
+		cmocka_unit_test(test_a_full_disk),         cmocka_unit_test(test_a_folder_that_others_made),
 	};
 
 	return cmocka_run_group_tests_name("publish", tests, set_up, tear_down);
