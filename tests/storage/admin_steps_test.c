@@ -16,8 +16,9 @@
 
 #include <nvme/types.h>
 
-#include "storage/admin.h"
+#include "storage/admin_command.h"
 #include "backend/error.h"
+#include "base/timeout.h"
 
 enum { RING = 32, BEHIND = 4096, NAMESPACES = 1024 };
 
@@ -310,6 +311,143 @@ static void test_formats_beyond_sixteen(void **state)
 	}
 }
 
+/* A driver that keeps the controller: what it answers, and what it was given. */
+static struct driver {
+	int status, finishes, resets;
+	unsigned ms, commands;
+	uint32_t result;
+	struct nvme_sqe had;
+} driver;
+
+static int driver_admin(struct weir_transport *of, const struct nvme_sqe *command, unsigned ms,
+			uint32_t *result)
+{
+	(void)of;
+	driver.had = *command;
+	driver.ms = ms;
+	driver.commands++;
+	*result = driver.result;
+	return driver.status < 0 ? weir_fail(-driver.status, "the driver says no") : driver.status;
+}
+
+static int driver_reset(struct weir_transport *of)
+{
+	(void)of;
+	driver.resets++;
+	return driver.status < 0 ? weir_fail(-driver.status, "no reset") : 0;
+}
+
+static int driver_finish(struct weir_transport *of)
+{
+	(void)of;
+	driver.finishes++;
+	return driver.status < 0 ? weir_fail(-driver.status, "not the last") : 0;
+}
+
+static const struct weir_transport_ops kept_ops = { .size = sizeof(kept_ops),
+						    .read32 = read32,
+						    .admin = driver_admin,
+						    .reset = driver_reset,
+						    .finish = driver_finish };
+
+static void keep(void)
+{
+	assert_int_equal(bring_up(NVME_CSTS_READY), 0);
+	driver = (struct driver){ .result = 0x30005 };
+	memset(&admin, 0, sizeof(admin));
+	transport = (struct weir_transport){ .ops = &kept_ops, .most_entries = 1024 };
+	assert_int_equal(weir_admin_enable(&admin, &transport, pages, 0x7000), 0);
+}
+
+/* A controller that another driver keeps is asked by that one: commands have their time and their data, its
+ * refusals and errors are told, and it is neither reset nor shut down by registers. */
+static void test_a_driver_keeps_the_controller(void **state)
+{
+	unsigned granted = 0;
+	uint32_t result = 0;
+	bool aborted = true;
+
+	(void)state;
+	keep();
+	assert_int_equal(admin.most_entries, 1024);
+	admin.command_ms = 321;
+	assert_int_equal(weir_admin_queue_count(&admin, 9, &granted), 0);
+	assert_true(granted == 9 && !driver.commands); /* it has been asked for */
+	assert_int_equal(weir_admin_command(&admin, (struct nvme_sqe){ .cdw0 = 6, .prp1 = (uint64_t)5 << 40 },
+					    "Identify", &result),
+			 0);
+	assert_int_equal(driver.ms, 321);
+	assert_true(driver.had.prp1 == (uint64_t)5 << 40 && result == 0x30005);
+	assert_int_equal(weir_admin_abort(&admin, 1, 2, &aborted), 0);
+	assert_false(aborted); /* bit 0 of the result */
+	driver.status = 0x2;
+	assert_int_equal(weir_admin_create_queue(&admin, 1, 8, 0x10000, 0x20000), -EIO);
+	assert_non_null(strstr(weir_last_error(), "refused admin command Create I/O Completion Queue"));
+	driver.status = -ENODEV;
+	assert_int_equal(weir_admin_delete_queue(&admin, 1), -ENODEV);
+	assert_non_null(strstr(weir_last_error(), "the driver says no"));
+	assert_int_equal(weir_admin_stop(&admin), -ENODEV);
+	assert_int_equal(weir_admin_disable(&admin), -ENODEV);
+	driver.status = 0;
+	assert_int_equal(weir_admin_stop(&admin), 0);
+	assert_int_equal(weir_admin_disable(&admin), 0);
+	assert_true(driver.resets == 2 && driver.finishes == 2);
+	assert_true(controller.cc & NVME_CC_ENABLE); /* nobody has touched that */
+}
+
+/* What is passed on comes back as it is, status and all; behind a command that got no answer none is sent. */
+static void test_commands_that_are_passed_on(void **state)
+{
+	struct nvme_sqe sqe = { .cdw0 = 0xc1, .cdw10 = 77 };
+	uint32_t result = 1;
+
+	(void)state;
+	assert_int_equal(bring_up(NVME_CSTS_READY), 0);
+	controller.answers = 1;
+	assert_int_equal(weir_admin_pass(&admin, &sqe, &result), 0);
+	had(0, 0xc1, 0, 77, 0);
+	assert_int_equal(result, 0);
+	admin.command_ms = 20;
+	assert_int_equal(weir_admin_pass(&admin, &sqe, &result), -ETIMEDOUT);
+	assert_true(weir_admin_fell_silent(&admin) && !weir_admin_answers(&admin));
+	controller.answers = 5;
+	controller.doorbells[0] = controller.answered; /* it answers again, and is not asked */
+	assert_int_equal(weir_admin_pass(&admin, &sqe, &result), -EIO);
+	assert_non_null(strstr(weir_last_error(), "0xc1 is not sent"));
+	assert_int_equal(controller.answered, 1);
+	assert_int_equal(bring_up(NVME_CSTS_READY), 0);
+	controller.csts_on = NVME_CSTS_READY | NVME_CSTS_FATAL;
+	assert_int_equal(weir_admin_pass(&admin, &sqe, &result), -EIO);
+	assert_non_null(strstr(weir_last_error(), "controller failed"));
+	assert_int_equal(controller.doorbells[0], 0);
+}
+
+/* A thread is joined until a time of the clock, whose nanoseconds are below a second. */
+static void test_times_to_join(void **state)
+{
+	static const struct {
+		uint64_t now_ns, until_ns;
+		unsigned ms;
+	} rows[] = {
+		{ 5999999999, 6000999999, 1 },
+		{ 5000000000, 5000000000, 0 },
+		{ 5999999999, 7998999999, 1999 },
+		{ 5000000001, 5000000001 + (uint64_t)86400000 * 1000000, 86400000 },
+		{ ((uint64_t)9 << 32) * 1000000000, ((uint64_t)9 << 32) * 1000000000 + 250000000, 250 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct timespec until;
+
+		now_ns = rows[i].now_ns;
+		until = weir_timeout_to_join(rows[i].ms);
+		assert_in_range(until.tv_nsec, 0, 999999999);
+		assert_true((uint64_t)until.tv_sec * 1000000000 + (uint64_t)until.tv_nsec ==
+			    rows[i].until_ns);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -322,6 +460,9 @@ int main(void)
 		cmocka_unit_test(test_volatile_caches),
 		cmocka_unit_test(test_a_full_list_of_namespaces),
 		cmocka_unit_test(test_formats_beyond_sixteen),
+		cmocka_unit_test(test_a_driver_keeps_the_controller),
+		cmocka_unit_test(test_commands_that_are_passed_on),
+		cmocka_unit_test(test_times_to_join),
 	};
 
 	return cmocka_run_group_tests_name("admin_steps", tests, NULL, NULL);

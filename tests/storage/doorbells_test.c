@@ -233,6 +233,43 @@ static void test_lanes_ring_mapped_registers(void **state)
 	assert_int_equal(fake.unmapped, 1);
 }
 
+static int adopt(struct weir_transport *transport, const struct weir_rings *rings)
+{
+	(void)transport;
+	(void)rings;
+	return 0;
+}
+
+/* Pairs of a shared controller have any numbers up to the last: all of those are mapped; where they may have
+ * doorbells anywhere, none is. */
+static void test_pairs_with_any_numbers(void **state)
+{
+	static const struct weir_transport_ops shared_ops = { .size = sizeof(shared_ops),
+							      .doorbell = register_at,
+							      .adopt = adopt };
+	struct fixture fixture;
+
+	(void)state;
+	set_up(&fixture, WEIR_DOORBELL_AUTO, false);
+	fixture.transport.ops = &shared_ops;
+	fixture.transport.last_queue = 255;
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 2), 0);
+	assert_int_equal(fake.bytes, NVME_PAGE_BYTES); /* of 256 pairs */
+	tear_down(&fixture);
+	set_up(&fixture, WEIR_DOORBELL_AUTO, false);
+	fixture.transport.ops = &shared_ops;
+	fixture.transport.last_queue = 256;
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 2), 0);
+	assert_int_equal(fake.bytes, 2 * NVME_PAGE_BYTES);
+	tear_down(&fixture);
+	set_up(&fixture, WEIR_DOORBELL_AUTO, false);
+	fixture.transport.ops = &shared_ops;
+	assert_int_equal(weir_doorbells_locate(&fixture.storage, 2), 0);
+	assert_null(fake.mapped);
+	assert_true(weir_doorbells_forwarded(&fixture.storage));
+	tear_down(&fixture);
+}
+
 /* The second pair's CQ doorbell: the word that lanes store arrives in its register, and in no other. */
 static void check_forwarded(struct fixture *fixture)
 {
@@ -375,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_a_new_pair_begins_at_nothing),
 		cmocka_unit_test(test_the_thread_sleeps),
 		cmocka_unit_test(test_lanes_ring_mapped_registers),
+		cmocka_unit_test(test_pairs_with_any_numbers),
 		cmocka_unit_test(test_a_thread_rings_where_mapping_is_refused),
 		cmocka_unit_test(test_a_thread_rings_if_asked_for),
 		cmocka_unit_test(test_both_words_of_a_pair_begin_again),
