@@ -61,6 +61,10 @@ static void test_contexts(void **state)
 		"1024");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .stack_bytes = 64), &out), -EINVAL,
 		"stack_bytes", "64");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .stack_bytes = 16383), &out), -EINVAL,
+		"stack_bytes is 16383", "16384");
+	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .resident_lanes = (1 << 24) + 1), &out),
+		-EINVAL, "resident_lanes is 16777217", "16777216");
 	refused(weir_context_open("cpu", WEIR_OPTIONS(context, .stack_bytes = UINT32_MAX), &out), -EINVAL,
 		"stack_bytes is 4294967295", "2147483648");
 	refused(weir_context_open(

@@ -31,6 +31,7 @@ int __wrap_weir_transport_open(struct weir_transport_request *request, struct we
  * @fails: number of the admin command that it refuses, from 1; 0: none
  * @shut_fails: it ends its shutdown, and says that it failed
  * @changed: what was written is not durable
+ * @behavior: what it was told that the host knows of retry delays
  * @commands: those that it was sent, @count of them
  * @shutdowns: orderly ones
  */
@@ -40,6 +41,7 @@ static struct controller {
 	uint32_t cc, csts, doorbells[DOORBELLS];
 	unsigned granted, fails;
 	bool shut_fails, changed;
+	uint8_t behavior;
 	struct nvme_id_ctrl id;
 	struct nvme_id_ns space;
 	struct nvme_sqe commands[MOST_COMMANDS];
@@ -73,6 +75,8 @@ static void answer(void)
 	controller.commands[controller.count] = *sqe;
 	if (good && (sqe->cdw0 & 0xff) == NVME_ADMIN_IDENTIFY)
 		fill(sqe);
+	if ((sqe->cdw0 & 0xff) == NVME_ADMIN_SET_FEATURES && sqe->cdw10 == NVME_FEATURE_HOST_BEHAVIOR)
+		controller.behavior = *(const uint8_t *)(uintptr_t)sqe->prp1;
 	cqe->dw0 = (controller.granted - 1) << 16 | (controller.granted - 1);
 	cqe->dw3 = (good ? 0 : INTERNAL_ERROR << 17) | (controller.count / RING % 2 ? 0 : 1 << 16);
 	controller.count++;
@@ -277,7 +281,10 @@ static void test_what_lanes_are_told(void **state)
 		controller.id.crdt3 = 0x3333;
 		controller.space.nsze = ((uint64_t)1 << 40) + 7;
 		controller.space.nsattr = (uint8_t) protected;
+		controller.fails = protected ? 2 : 0; /* it does not know of hosts that know of delays */
 		must(open_storage(.depth = 16, .retries = 1 + 4, .timeout_us = 5000000000));
+		assert_int_equal(sent(NVME_ADMIN_SET_FEATURES, NVME_FEATURE_HOST_BEHAVIOR), 1);
+		assert_int_equal(controller.behavior, 1);
 		must(weir_storage_disk(storage, &disk));
 		assert_true(disk.blocks == ((uint64_t)1 << 40) + 7);
 		assert_int_equal(disk.block_log2, 9);
@@ -298,7 +305,52 @@ static void test_what_lanes_are_told(void **state)
 	must(open_storage(.max_transfer_bytes = 16384)); /* less than the controller's, which has no limit */
 	must(weir_storage_disk(storage, &disk));
 	assert_int_equal(disk.max_blocks, 32);
+	assert_int_equal(sent(NVME_ADMIN_SET_FEATURES, NVME_FEATURE_HOST_BEHAVIOR), 0);
 	must(weir_storage_close(storage));
+}
+
+/* Keys of the URI go before options, and both are kept as they were given; lanes wait for two answers and
+ * what is done between them. */
+static void test_times_and_retries(void **state)
+{
+	static const struct {
+		const char *uri;
+		struct weir_storage_options options;
+		uint64_t answer_ms, lane_ms, retries;
+	} rows[] = {
+		{ "steps:it", { .queues = 1 }, 30000, 75000, WEIR_RETRIES_DEFAULT },
+		{ "steps:it?timeout_ms=86400000&retries=0", { .queues = 1 }, 86400000, 172815000, 0 },
+		{ "steps:it?timeout_ms=0", { .command_timeout_us = 77 }, 0, 30000, WEIR_RETRIES_DEFAULT },
+		{ "steps:it?timeout_ms=9000",
+		  { .command_timeout_us = 1000000, .retries = 6 },
+		  9000,
+		  33000,
+		  5 },
+		{ "steps:it?retries=7",
+		  { .command_timeout_us = 5000000000, .retries = 3 },
+		  5000000,
+		  10015000,
+		  7 },
+		{ "steps:it?timeout_ms=50000", { .timeout_us = 1234000 }, 50000, 1234, WEIR_RETRIES_DEFAULT },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct weir_storage_options options = rows[i].options;
+		struct weir_storage *storage;
+		struct weir_disk disk;
+
+		begin();
+		options.size = sizeof(options);
+		must(weir_storage_open(context, rows[i].uri, &options, &storage));
+		must(weir_storage_disk(storage, &disk));
+		assert_true(storage->answer_ns == rows[i].answer_ms * 1000000);
+		assert_true(disk.timeout_ns == rows[i].lane_ms * 1000000);
+		assert_int_equal(disk.retry, rows[i].retries);
+		assert_true(controller.asked.host_rings && !controller.asked.pulls);
+		assert_true(controller.asked.lender && controller.asked.dma == context->dma);
+		must(weir_storage_close(storage));
+	}
 }
 
 /* Whichever command is refused: the storage is not opened, what was created is deleted, and nothing stays. */
@@ -401,6 +453,7 @@ int main(void)
 		cmocka_unit_test(test_depths),
 		cmocka_unit_test(test_queue_pairs_come_and_go),
 		cmocka_unit_test(test_what_lanes_are_told),
+		cmocka_unit_test(test_times_and_retries),
 		cmocka_unit_test(test_each_command_is_refused),
 		cmocka_unit_test(test_a_shutdown_that_fails),
 		cmocka_unit_test(test_a_close_that_is_refused),
