@@ -56,8 +56,10 @@ static void test_list(void **state)
 	struct weir_device device = { .size = sizeof(device) }, small;
 	uint32_t count = 0;
 	bool cpu = false;
+	uint64_t bytes;
 
 	(void)state;
+	assert_int_equal(weir_parse_bytes("12Q", &bytes), -EINVAL);
 	for (; weir_device_at(count, &device) == 0; count++) {
 		assert_int_equal(device.size, sizeof(device));
 		assert_true(*device.name);
@@ -66,6 +68,7 @@ static void test_list(void **state)
 	}
 	assert_true(cpu);
 	assert_int_equal(weir_device_at(count, &device), -ENOENT);
+	assert_non_null(strstr(weir_last_error(), "12Q")); /* what a row says of itself is no failure */
 	small.size = 3;
 	assert_int_equal(weir_device_at(0, &small), -EINVAL);
 	assert_non_null(strstr(weir_last_error(), "weir_device_at"));

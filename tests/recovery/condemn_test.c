@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 
 #include "backend/error.h"
 #include "recovery/watchdog.h"
+#include "storage/doorbells.h"
 
 enum { QUEUES = 3, DEPTH = 8, DEPTH_LOG2 = 3, READY = NVME_CSTS_READY };
 
@@ -63,7 +65,31 @@ static void properties(struct weir_backend *backend, struct weir_backend_propert
 	*out = (struct weir_backend_properties){ .shared_memory = true };
 }
 
-static const struct weir_backend_ops backend_ops = { .size = sizeof(backend_ops), .properties = properties };
+static atomic_uint unmapped, untold; /* queue pairs whose lanes were not told by then that it is over */
+
+static int map_registers(struct weir_backend *backend, void *host, size_t bytes, uint64_t *address)
+{
+	(void)backend;
+	(void)host;
+	(void)bytes;
+	*address = 0x700000000000;
+	return 0;
+}
+
+static void unmap_registers(struct weir_backend *backend, void *host, size_t bytes)
+{
+	(void)backend;
+	(void)host;
+	(void)bytes;
+	for (uint32_t i = 0; i < QUEUES; i++)
+		atomic_fetch_add(&untold, !weir_load_u32_acquire_sys(&queues[i].dead));
+	atomic_fetch_add(&unmapped, 1);
+}
+
+static const struct weir_backend_ops backend_ops = { .size = sizeof(backend_ops),
+						     .properties = properties,
+						     .map_registers = map_registers,
+						     .unmap_registers = unmap_registers };
 static const struct weir_transport_ops can_halt = {
 	.size = sizeof(can_halt), .read32 = read32, .read64 = read64, .write32 = write32, .halt = halt
 };
@@ -99,6 +125,21 @@ static const struct weir_transport_ops does_nothing = {
 	.size = sizeof(does_nothing), .read32 = read32, .admin = admin, .reset = reset
 };
 
+/* Queue pairs without a command, as a storage has them. */
+static void make_queues(uint64_t ring_addresses[QUEUES], uint64_t slot_addresses[QUEUES])
+{
+	memset(queues, 0, sizeof(queues));
+	memset(slots, 0, sizeof(slots));
+	for (uint32_t i = 0; i < QUEUES; i++) {
+		queues[i].slots = WEIR_ADDR(slots[i]);
+		queues[i].cq = WEIR_ADDR(entries[i]);
+		queues[i].depth = DEPTH;
+		queues[i].depth_log2 = DEPTH_LOG2;
+		ring_addresses[i] = queues[i].cq - weir_queue_cq_offset(DEPTH);
+		slot_addresses[i] = queues[i].slots;
+	}
+}
+
 /* The controller's status is @status when the watchdog looks first. With @answer_ns the last queue pair has a
  * command that gets no answer. */
 static void condemn(const struct weir_transport_ops *ops, uint32_t status, uint64_t answer_ns,
@@ -110,8 +151,7 @@ static void condemn(const struct weir_transport_ops *ops, uint32_t status, uint6
 	uint64_t ring_addresses[QUEUES], slot_addresses[QUEUES];
 	static char uri[] = "test:";
 
-	memset(queues, 0, sizeof(queues));
-	memset(slots, 0, sizeof(slots));
+	make_queues(ring_addresses, slot_addresses);
 	halts = 0;
 	writes = 0;
 	csts = status;
@@ -127,14 +167,6 @@ static void condemn(const struct weir_transport_ops *ops, uint32_t status, uint6
 					  .slots = slot_addresses,
 					  .admin = { .transport = &transport, .memory = admin_memory },
 					  .enabled = true };
-	for (uint32_t i = 0; i < QUEUES; i++) {
-		queues[i].slots = WEIR_ADDR(slots[i]);
-		queues[i].cq = WEIR_ADDR(entries[i]);
-		queues[i].depth = DEPTH;
-		queues[i].depth_log2 = DEPTH_LOG2;
-		ring_addresses[i] = queues[i].cq - weir_queue_cq_offset(DEPTH);
-		slot_addresses[i] = queues[i].slots;
-	}
 	if (answer_ns) {
 		weir_store_u32_relaxed_sys(&slots[QUEUES - 1][0].sequence, 1);
 		weir_store_u64_relaxed_sys(&queues[QUEUES - 1].tail, 1);
@@ -200,6 +232,84 @@ static void test_recovery_has_the_same_time(void **state)
 	assert_int_equal(given_ms, 81);
 }
 
+static _Alignas(NVME_PAGE_BYTES) uint32_t registers[NVME_PAGE_BYTES];
+static atomic_bool is_wanted;
+static atomic_uint ways, ways_too_early; /* given to the system, and while lanes had the registers */
+
+static uint64_t doorbell(struct weir_transport *transport, unsigned index)
+{
+	(void)transport;
+	return WEIR_ADDR(&registers[index]);
+}
+
+static bool wanted(struct weir_transport *transport)
+{
+	(void)transport;
+	return atomic_load(&is_wanted);
+}
+
+static void give_way(struct weir_transport *transport)
+{
+	(void)transport;
+	if (!atomic_load(&is_wanted))
+		return;
+	atomic_fetch_add(&ways_too_early, !atomic_load(&unmapped));
+	atomic_fetch_add(&ways, 1);
+}
+
+/* The system wants a controller whose registers a device's lanes store to: before it gets it what is under
+ * way ends, and the device has them no longer; of one that failed before, too. */
+static void test_registers_are_taken_back(void **state)
+{
+	static const struct weir_transport_ops ops = { .size = sizeof(ops),
+						       .read32 = read32,
+						       .doorbell = doorbell,
+						       .wanted = wanted,
+						       .give_way = give_way };
+
+	(void)state;
+	for (unsigned failed = 0; failed < 2; failed++) {
+		struct weir_backend backend = { .ops = &backend_ops };
+		struct weir_context context = { .backend = &backend, .shared_memory = true };
+		struct weir_transport transport = { .ops = &ops, .registers = true, .doorbell_bytes = 4 };
+		uint64_t ring_addresses[QUEUES], slot_addresses[QUEUES];
+		struct weir_storage storage = { .context = &context,
+						.transport = &transport,
+						.uri = (char *)"test:",
+						.queues = WEIR_ADDR(queues),
+						.queue_count = QUEUES,
+						.depth = DEPTH,
+						.rings = ring_addresses,
+						.slots = slot_addresses };
+
+		make_queues(ring_addresses, slot_addresses);
+		csts = failed ? READY | NVME_CSTS_FATAL : READY;
+		atomic_store(&unmapped, 0);
+		atomic_store(&untold, 0);
+		atomic_store(&ways, 0);
+		atomic_store(&ways_too_early, 0);
+		atomic_store(&is_wanted, false);
+		assert_int_equal(weir_doorbells_locate(&storage, QUEUES), 0);
+		assert_true(weir_doorbells_mapped(&storage));
+		assert_int_equal(weir_watchdog_start(&storage, 0), 0);
+		while (failed && !dead(QUEUES - 1))
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		assert_int_equal(atomic_load(&unmapped), 0);
+		atomic_store(&is_wanted, true);
+		while (atomic_load(&ways) < 3)
+			nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+		weir_watchdog_stop(&storage);
+		assert_int_equal(atomic_load(&unmapped), 1);
+		assert_int_equal(atomic_load(&untold), 0);
+		assert_int_equal(atomic_load(&ways_too_early), 0);
+		assert_int_equal(storage.dead, failed ? WEIR_E_DEVICE_DEAD : WEIR_E_DEVICE_GONE);
+		for (uint32_t i = 0; i < QUEUES; i++)
+			assert_int_equal(dead(i) & WEIR_QUEUE_DEAD_STATUS, storage.dead);
+		weir_doorbells_end(&storage);
+		assert_int_equal(atomic_load(&unmapped), 1);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -207,6 +317,7 @@ int main(void)
 		cmocka_unit_test(test_a_controller_that_cannot_be_halted),
 		cmocka_unit_test(test_a_transport_that_halts_nothing),
 		cmocka_unit_test(test_recovery_has_the_same_time),
+		cmocka_unit_test(test_registers_are_taken_back),
 	};
 
 	return cmocka_run_group_tests_name("condemn", tests, NULL, NULL);

@@ -458,6 +458,51 @@ static void test_an_enable_that_was_lost(void **state)
 	assert_int_equal(held, 0);
 }
 
+/* Where the host does not access queue words, one that was switched off stays off, and the storage is lost.
+ */
+static void test_an_enable_that_was_lost_elsewhere(void **state)
+{
+	(void)state;
+	begin((struct controller){ .ends_after_ms = UINT64_MAX });
+	recovery.shared = false;
+	assert_int_equal(weir_recover_enable(&recovery, 0), -EIO);
+	assert_non_null(strstr(weir_last_error(), "was stopped"));
+	assert_string_equal(calls, "stop");
+	counted(0, 0, 0, 0);
+	assert_false(storage.enabled);
+	assert_int_equal(storage.created, 0);
+	assert_int_equal(storage.admin.command_ms, COMMAND_MS);
+}
+
+static void *shadow_of(struct weir_transport *of)
+{
+	(void)of;
+	return storage.shadow_host;
+}
+
+/* Shadow doorbells that all storages of a controller have are not this one's to give it; nor has every
+ * storage some. */
+static void test_a_reset_with_shadows_of_others(void **state)
+{
+	static const struct weir_transport_ops shared_ops = { .size = sizeof(shared_ops),
+							      .restart = restart,
+							      .shadow = shadow_of };
+	struct controller as = { .ends_after_ms = UINT64_MAX, .abort_error = -ETIMEDOUT };
+
+	(void)state;
+	for (unsigned none = 0; none < 2; none++) {
+		begin(as);
+		if (none)
+			storage.shadow_memory = 0;
+		else
+			transport.ops = &shared_ops;
+		assert_int_equal(recover(), 0);
+		assert_null(strstr(calls, "shadow"));
+		assert_non_null(strstr(calls, "count3 create0 create1 create2"));
+		counted(1, 0, 0, 1);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -471,6 +516,8 @@ int main(void)
 		cmocka_unit_test(test_a_reset_that_ends_in_silence),
 		cmocka_unit_test(test_words_out_of_reach),
 		cmocka_unit_test(test_an_enable_that_was_lost),
+		cmocka_unit_test(test_an_enable_that_was_lost_elsewhere),
+		cmocka_unit_test(test_a_reset_with_shadows_of_others),
 	};
 
 	return cmocka_run_group_tests_name("recover", tests, NULL, NULL);
