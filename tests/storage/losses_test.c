@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <weir/status.h>
 #include <weir/weir.h>
 
 #include "backend/error.h"
@@ -100,6 +101,50 @@ static void test_each_thread_has_its_sentence(void **state)
 	assert_string_equal(weir_last_error(), "of this thread");
 }
 
+/* Each status of weir's own has a text of its own; those of NVMe are told with their numbers, known or not,
+ * and whatever bits beside the code say of another try. */
+static void test_texts_of_statuses(void **state)
+{
+	static const struct {
+		uint32_t first, count;
+	} groups[] = { { WEIR_E_INDEX, WEIR_E_POOL - WEIR_E_INDEX + 1 },
+		       { WEIR_E_QUEUE_FULL, 2 },
+		       { WEIR_E_DEVICE_DEAD, 3 } };
+	static const struct {
+		uint32_t code;
+		const char *text;
+	} some[] = { { 0x001, "invalid opcode (NVMe status 0:01)" },
+		     { 0x006, "internal error (NVMe status 0:06)" },
+		     { 0x080, "LBA out of range (NVMe status 0:80)" },
+		     { 0x280, "media write fault (NVMe status 2:80)" },
+		     { 0x281, "unrecovered read error (NVMe status 2:81)" },
+		     { 0x371, "not answered, ended by the host (NVMe status 3:71)" } };
+	char texts[32][80], text[80], other[80], number[32];
+	unsigned known = 0, count = 0;
+
+	(void)state;
+	for (size_t g = 0; g < sizeof(groups) / sizeof(groups[0]); g++)
+		for (uint32_t i = 0; i < groups[g].count; i++, count++) {
+			weir_status_text(groups[g].first + i, texts[count]);
+			assert_null(strstr(texts[count], "unknown"));
+			assert_null(strstr(texts[count], "NVMe status"));
+			for (unsigned before = 0; before < count; before++)
+				assert_string_not_equal(texts[before], texts[count]);
+		}
+	for (uint32_t code = 1; code < 0x800; code++) {
+		weir_status_text(WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | code, text);
+		weir_status_text(WEIR_STATUS_NVME | WEIR_GROUP_REQUEST | 0x7800 | code, other);
+		assert_string_equal(text, other);
+		snprintf(number, sizeof(number), " (NVMe status %x:%02x)", code >> 8, code & 0xff);
+		assert_non_null(strstr(text, number));
+		known += strncmp(text, "unknown", 7) != 0;
+		for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
+			if (some[i].code == code)
+				assert_string_equal(text, some[i].text);
+	}
+	assert_true(known > 30);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +153,7 @@ int main(void)
 		cmocka_unit_test(test_the_last_alone),
 		cmocka_unit_test(test_too_many),
 		cmocka_unit_test(test_each_thread_has_its_sentence),
+		cmocka_unit_test(test_texts_of_statuses),
 	};
 
 	return cmocka_run_group_tests_name("losses", tests, NULL, NULL);
