@@ -20,7 +20,7 @@
 #include "storage/admin.h"
 #include "transport/transport.h"
 
-enum { RING = 32, MOST_COMMANDS = 64, PAIRS = 3, DOORBELLS = 2, INTERNAL_ERROR = 6 };
+enum { RING = 32, MOST_COMMANDS = 128, PAIRS = 3, DOORBELLS = 2, INTERNAL_ERROR = 6 };
 
 int __wrap_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 
@@ -265,6 +265,38 @@ static void test_queue_pairs_come_and_go(void **state)
 	}
 }
 
+/* As many as there are workers, unless something is said; where lanes move the data, and need memory for that
+ * in each, sixteen at most, unless more are asked for. */
+static void test_how_many_queue_pairs(void **state)
+{
+	static const struct {
+		enum weir_mover mover;
+		uint32_t workers, asked, pairs;
+	} rows[] = {
+		{ WEIR_MOVER_DIRECT, 20, 0, 20 }, { WEIR_MOVER_PULL, 20, 0, 16 },
+		{ WEIR_MOVER_PULL, 20, 20, 20 },  { WEIR_MOVER_DIRECT, 2, 0, 4 },
+		{ WEIR_MOVER_PULL, 2, 0, 4 },     { WEIR_MOVER_AUTO, 20, 2, 2 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct weir_storage *storage;
+		struct weir_context *own;
+
+		begin();
+		controller.granted = 64;
+		controller.transport.mover = rows[i].mover;
+		must(weir_context_open(
+			"cpu", WEIR_OPTIONS(context, .workers = rows[i].workers, .resident_lanes = 1), &own));
+		must(weir_storage_open(own, "steps:it",
+				       WEIR_OPTIONS(storage, .queues = rows[i].asked, .depth = 2), &storage));
+		assert_int_equal(storage->disk.queue_count, rows[i].pairs);
+		assert_int_equal(sent(NVME_ADMIN_CREATE_SQ, 0), rows[i].pairs);
+		assert_int_equal(storage->pull, rows[i].mover == WEIR_MOVER_PULL);
+		must(weir_context_close(own));
+	}
+}
+
 /* What the controller and its namespace are is what lanes are told. */
 static void test_what_lanes_are_told(void **state)
 {
@@ -452,6 +484,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_depths),
 		cmocka_unit_test(test_queue_pairs_come_and_go),
+		cmocka_unit_test(test_how_many_queue_pairs),
 		cmocka_unit_test(test_what_lanes_are_told),
 		cmocka_unit_test(test_times_and_retries),
 		cmocka_unit_test(test_each_command_is_refused),
