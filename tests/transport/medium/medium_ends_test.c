@@ -14,7 +14,14 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
-enum { SEED = 11, BYTES = 65536, SEGMENTS = 7, ALL = 1 << 20, SLOTS = 1024 /* of medium/file_buffers.c */ };
+enum {
+	SEED = 11,
+	BYTES = 65536,
+	SEGMENTS = 7,
+	ALL = 1 << 20,
+	SLOTS = 1024 /* of medium/file_buffers.c */,
+	MOST_RETRIES = 100000 /* of medium/file_request.c */
+};
 
 /* What stands in the way: @most bytes a call, errors[0..] in turn before each call that moves something. */
 static struct {
@@ -22,6 +29,8 @@ static struct {
 	unsigned repeat, left; /* @repeat errors before each */
 	int error;
 } calls;
+
+static bool nothing_is_written; /* by any write, which says so */
 
 static bool interrupted(void)
 {
@@ -95,6 +104,8 @@ ssize_t preadv(int fd, const struct iovec *iov, int count, off_t offset)
 ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
 {
 	(void)flags;
+	if (nothing_is_written)
+		return 0;
 	return interrupted() ? -1 : each(fd, iov, count, offset, true);
 }
 
@@ -243,6 +254,34 @@ static void test_interrupted_calls(void **state)
 	calls.left = 1;
 	assert_int_not_equal(move(medium, WEIR_IO_READ, memory, 512 * 9), NVME_STATUS_SUCCESS);
 	let_through();
+	medium->ops->close(medium);
+	unlink(name);
+}
+
+/* What gets on no more ends, with an error: a call that is interrupted again and again, a write of which
+ * nothing is taken. */
+static void test_calls_that_lead_nowhere(void **state)
+{
+	static const int passing[] = { EINTR, EAGAIN, ECANCELED };
+	static unsigned char memory[BYTES];
+	char name[RIG_NAME_BYTES];
+	struct weir_medium *medium = open_file(name);
+
+	(void)state;
+	for (unsigned i = 0; i < 6; i++) {
+		let_through();
+		calls.error = passing[i / 2];
+		calls.left = 3 * MOST_RETRIES;
+		assert_int_equal(move(medium, i % 2 ? WEIR_IO_WRITE : WEIR_IO_READ, memory, 512 * 9),
+				 NVME_STATUS_INTERNAL_ERROR);
+		assert_in_range(calls.left, MOST_RETRIES, 3 * MOST_RETRIES - 1);
+	}
+	let_through();
+	nothing_is_written = true;
+	assert_int_equal(move(medium, WEIR_IO_WRITE, memory, 512 * 9), NVME_STATUS_WRITE_FAULT);
+	nothing_is_written = false;
+	assert_int_equal(move(medium, WEIR_IO_READ, memory, 512 * 9), NVME_STATUS_SUCCESS);
+	assert_true(matches(memory, 512 * 9, SEED));
 	medium->ops->close(medium);
 	unlink(name);
 }
@@ -512,6 +551,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_short_calls),
 		cmocka_unit_test(test_interrupted_calls),
+		cmocka_unit_test(test_calls_that_lead_nowhere),
 		cmocka_unit_test(test_a_file_that_is_loaded_in_parts),
 		cmocka_unit_test(test_a_file_that_cannot_be_loaded_whole),
 		cmocka_unit_test(test_what_leaves_a_medium),

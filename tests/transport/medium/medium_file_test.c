@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* medium_file_test.c: what can be opened, what is refused, and in which words. */
+#include "../../rig/leaks.h"
 #include "medium_file_rig.h"
 
 #include <linux/filter.h>
@@ -186,6 +187,7 @@ static int do_without(void *argument, unsigned call, unsigned error)
 	struct weir_medium_file_options options = rig_options(WEIR_DIRECT_OFF);
 	unsigned char *memory = rig_memory(4096);
 	struct weir_medium *medium;
+	unsigned files = test_files();
 	struct weir_io ios[16];
 	struct iovec iov[16];
 
@@ -215,6 +217,7 @@ static int do_without(void *argument, unsigned call, unsigned error)
 	RIG_CHECK(rig_io(medium, WEIR_IO_READ, 512, memory, 1024) == 0);
 	RIG_CHECK(rig_matches(memory, 512, 512, SEED + 1) && rig_is_filled(memory + 512, 512, 0));
 	medium->ops->close(medium);
+	RIG_CHECK(test_files() == files); /* nor is anything left of the rings that could not be */
 	return 0;
 }
 
