@@ -3,6 +3,7 @@
 #include "virtual_medium.h"
 
 #include <endian.h>
+#include <stdio.h>
 
 #include <nvme/types.h>
 
@@ -122,6 +123,35 @@ static void test_identify_lists(void **state)
 	driver_close(&driver);
 }
 
+/* A namespace has an identifier, the same wherever it is told: a random UUID, which no two have. */
+static void test_identifiers(void **state)
+{
+	struct driver drivers[2];
+	u8 *pages[2], digits[17];
+
+	(void)state;
+	for (u32 i = 0; i < 2; i++) {
+		u8 *page, *uuid;
+
+		open_enabled(&drivers[i]);
+		pages[i] = page = driver_pages(&drivers[i], 3 * PAGE);
+		assert_int_equal(driver_admin(&drivers[i], identify(3, 1, page)), 0);
+		uuid = page + 4;
+		assert_int_equal(uuid[6] >> 4, 4);
+		assert_int_equal(uuid[8] >> 6, 2);
+		assert_int_equal(driver_admin(&drivers[i], identify(NVME_CNS_NAMESPACE, 1, page + PAGE)), 0);
+		assert_memory_equal(((struct nvme_id_ns *)(void *)(page + PAGE))->nguid, uuid, 16);
+		assert_int_equal(driver_admin(&drivers[i], identify(NVME_CNS_CONTROLLER, 0, page + 2 * PAGE)),
+				 0);
+		for (u32 k = 0; k < 8; k++)
+			snprintf((char *)digits + 2 * k, 3, "%02x", uuid[k]);
+		assert_memory_equal(((struct nvme_id_ctrl *)(void *)(page + 2 * PAGE))->sn, digits, 16);
+	}
+	assert_memory_not_equal(pages[0] + 4, pages[1] + 4, 6);
+	for (u32 i = 0; i < 2; i++)
+		driver_close(&drivers[i]);
+}
+
 static void test_identify_memory(void **state)
 {
 	struct driver driver;
@@ -236,6 +266,31 @@ static void test_features(void **state)
 	driver_close(&driver);
 }
 
+/* A reset forgets each of them. */
+static void test_reset_forgets_features(void **state)
+{
+	static const u32 plain[] = { 0x01, 0x02, 0x04, 0x05, 0x08, 0x09, 0x0a, 0x0b };
+	struct driver driver;
+	u32 result;
+
+	(void)state;
+	driver_open(&driver, driver_defaults());
+	for (u32 round = 0; round < 2; round++) {
+		driver_enable(&driver);
+		for (u32 i = 0; i < 8; i++) {
+			struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_GET_FEATURES, .cdw10 = plain[i] };
+
+			assert_int_equal(driver_command(&driver, 0, sqe, &result), 0);
+			assert_int_equal(result, 0);
+			sqe.cdw0 = NVME_ADMIN_SET_FEATURES;
+			sqe.cdw11 = 5;
+			assert_int_equal(driver_admin(&driver, sqe), 0);
+		}
+		driver_disable(&driver);
+	}
+	driver_close(&driver);
+}
+
 /* A host that knows of retry delays says so in a page of data. */
 static void test_host_behavior(void **state)
 {
@@ -319,11 +374,18 @@ static void test_log_pages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_identify_controller), cmocka_unit_test(test_identify_namespace),
-		cmocka_unit_test(test_identify_others),     cmocka_unit_test(test_identify_lists),
-		cmocka_unit_test(test_identify_memory),     cmocka_unit_test(test_opcodes),
-		cmocka_unit_test(test_number_of_queues),    cmocka_unit_test(test_features),
-		cmocka_unit_test(test_host_behavior),       cmocka_unit_test(test_log_pages),
+		cmocka_unit_test(test_identify_controller),
+		cmocka_unit_test(test_identify_namespace),
+		cmocka_unit_test(test_identify_others),
+		cmocka_unit_test(test_identify_lists),
+		cmocka_unit_test(test_identifiers),
+		cmocka_unit_test(test_identify_memory),
+		cmocka_unit_test(test_opcodes),
+		cmocka_unit_test(test_number_of_queues),
+		cmocka_unit_test(test_features),
+		cmocka_unit_test(test_reset_forgets_features),
+		cmocka_unit_test(test_host_behavior),
+		cmocka_unit_test(test_log_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 #include "virtual_fault_driver.h"
 
 #include <errno.h>
+#include <stdio.h>
 
 static u32 failures(struct driver *driver, u32 commands, u32 hits[])
 {
@@ -122,6 +123,7 @@ static void test_parse_errors(void **state)
 		{ "status:code=1:lba=0-18446744073709551615", { "lba=0-", "10-19" } },
 		{ "status:code=1:lba=x", { "lba=x", "10-19" } },
 		{ "status:code=1:dnr=2", { "dnr=2", "from 0 to 1" } },
+		{ "status:code=1:crd=4", { "crd=4", "from 0 to 3" } },
 		{ "shuffle", { "shuffle needs of=" } },
 		{ "burst:of=1", { "of=1", "from 2 to 4096" } },
 		{ "stray:cid=65536", { "cid=65536", "65535" } },
@@ -143,6 +145,29 @@ static void test_parse_errors(void **state)
 	}
 }
 
+/* A row that is too long for its place is refused, and none is read in part. */
+static void test_long_rows(void **state)
+{
+	enum { LONGEST = 255 };
+	struct weir_virtual_fault rows[2];
+	unsigned count;
+	char text[400];
+
+	(void)state;
+	for (int digits = LONGEST - 2; digits <= LONGEST + 2; digits++) { /* of the whole first row */
+		snprintf(text, sizeof(text), "late:us=%0*d,drop", digits - (int)strlen("late:us="), 70);
+		if (digits > LONGEST) {
+			assert_int_equal(weir_virtual_faults_parse(text, rows, 2, &count), -EINVAL);
+			assert_non_null(strstr(weir_last_error(), "row 1"));
+			continue;
+		}
+		assert_int_equal(weir_virtual_faults_parse(text, rows, 2, &count), 0);
+		assert_int_equal(count, 2);
+		assert_int_equal(rows[0].us, 70);
+		assert_int_equal(rows[1].kind, WEIR_VIRTUAL_FAULT_DROP);
+	}
+}
+
 static void test_parse(void **state)
 {
 	struct weir_virtual_fault rows[2];
@@ -151,7 +176,7 @@ static void test_parse(void **state)
 	(void)state;
 	assert_int_equal(weir_virtual_faults_parse(
 				 "stray:cid=0:op=flush:queue=3:after=4:every=5:count=6:chance=7:seed=8,"
-				 "status:code=0x281:dnr=1:lba=10-19",
+				 "status:code=0x281:dnr=1:crd=2:lba=10-19",
 				 rows, 2, &count),
 			 0);
 	assert_int_equal(count, 2);
@@ -167,6 +192,9 @@ static void test_parse(void **state)
 	assert_int_equal(rows[0].blocks, 0);
 	assert_int_equal(rows[1].code, 0x281);
 	assert_true(rows[1].dnr);
+	assert_int_equal(rows[1].crd, 2);
+	assert_int_equal(weir_virtual_fault_row(&rows[1]).code,
+			 NVME_STATUS_UNRECOVERED_READ | NVME_STATUS_DNR | 2 << NVME_STATUS_CRD_SHIFT);
 	assert_int_equal(rows[1].lba, 10);
 	assert_int_equal(rows[1].blocks, 10);
 }
@@ -248,6 +276,7 @@ int main(void)
 		cmocka_unit_test(test_filters),
 		cmocka_unit_test(test_chance),
 		cmocka_unit_test(test_parse_errors),
+		cmocka_unit_test(test_long_rows),
 		cmocka_unit_test(test_parse),
 		cmocka_unit_test(test_bad_tables),
 		cmocka_unit_test(test_fetch_batch),

@@ -430,6 +430,95 @@ static void test_events(void **state)
 	driver_close(&driver);
 }
 
+/* Two events before anybody asked: each is reported, the second one when the first one's log was read. */
+static void test_events_that_wait(void **state)
+{
+	struct driver driver;
+	unsigned char *log;
+
+	(void)state;
+	open_enabled(&driver);
+	driver_add_queue(&driver, 1, 1, 8, 8);
+	log = driver_pages(&driver, PAGE);
+	driver_doorbell(&driver, 2, 8);     /* tail of SQ 1 out of range */
+	driver_doorbell(&driver, 2 * 7, 1); /* no such queue */
+	driver_steps(&driver, 10000);       /* it looks at such doorbells now and then */
+	for (u32 i = 0; i < 2; i++) {
+		driver_post(&driver, 0, event_request(), 500 + i);
+		if (i) {
+			assert_true(driver_nothing(&driver, 0));
+			driver_post(&driver, 0, read_error_log(log, 0), 9);
+			driver_reap(&driver, 0, &(struct nvme_cqe){ 0 });
+		}
+		expect_event(&driver, 500 + i, i);
+	}
+	assert_int_equal(driver_admin(&driver, read_error_log(log, 0)), 0);
+	driver_post(&driver, 0, event_request(), 502);
+	assert_true(driver_nothing(&driver, 0)); /* there is no third one */
+	driver_close(&driver);
+}
+
+/* A reset forgets what is to be reported and that an event's log was not read; what comes then is reported.
+ */
+static void test_events_after_a_reset(void **state)
+{
+	struct driver driver;
+	struct nvme_cqe cqe;
+
+	(void)state;
+	open_enabled(&driver);
+	driver_doorbell(&driver, 2 * 7, 1); /* no such queue */
+	driver_steps(&driver, 10000);
+	driver_post(&driver, 0, event_request(), 500);
+	expect_event(&driver, 500, 0); /* its log is not read */
+	driver_doorbell(&driver, 2 * 7, 1);
+	driver_steps(&driver, 10000); /* and this one is not reported */
+	driver_disable(&driver);
+	driver_enable(&driver);
+	driver_add_queue(&driver, 1, 1, 8, 8);
+	driver_post(&driver, 0, event_request(), 501);
+	for (u32 i = 0; i < 500; i++)
+		assert_true(driver_nothing(&driver, 0));
+	driver_doorbell(&driver, 2, 8); /* tail of SQ 1 out of range */
+	driver_steps(&driver, 20);
+	assert_true(driver_peek(&driver, 0, &cqe));
+	assert_int_equal(driver_cid(&cqe), 501);
+	assert_int_equal(cqe.dw0, 1 << 16 | 1 << 8);
+	driver_close(&driver);
+}
+
+/* How many queues there may be is said while there are none: at first, when all are deleted, after a reset.
+ */
+static void test_queues_are_counted(void **state)
+{
+	const u32 id = NVME_FEATURE_NUMBER_OF_QUEUES;
+	struct nvme_sqe set = { .cdw0 = NVME_ADMIN_SET_FEATURES, .cdw10 = id, .cdw11 = 3 | 3 << 16 };
+	struct driver driver;
+
+	(void)state;
+	open_enabled(&driver);
+	for (u32 round = 0; round < 3; round++) {
+		assert_int_equal(driver_admin(&driver, set), 0);
+		driver_add_queue(&driver, 1, 1, 8, 8);
+		driver_add_queue(&driver, 2, 1, 8, 0);
+		driver_add_queue(&driver, 3, 3, 8, 8);
+		for (u32 sq = 1; round < 2 && sq <= 3; sq++) {
+			assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_SQ, sq)), 0);
+			assert_int_equal(driver_admin(&driver, set),
+					 NVME_STATUS_COMMAND_SEQUENCE | DRIVER_REFUSED);
+		}
+		for (u32 cq = 1; round < 2 && cq <= 3; cq += 2) {
+			assert_int_equal(driver_admin(&driver, set),
+					 NVME_STATUS_COMMAND_SEQUENCE | DRIVER_REFUSED);
+			assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, cq)), 0);
+		}
+	}
+	driver_disable(&driver);
+	driver_enable(&driver);
+	assert_int_equal(driver_admin(&driver, set), 0);
+	driver_close(&driver);
+}
+
 static void test_pending_command(void **state)
 {
 	struct weir_virtual_options options = driver_defaults();
@@ -472,8 +561,12 @@ int main(void)
 		cmocka_unit_test(test_reset_forgets_events),
 		cmocka_unit_test(test_event_limit_and_abort),
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_events_that_wait),
+		cmocka_unit_test(test_events_after_a_reset),
+		cmocka_unit_test(test_queues_are_counted),
 		cmocka_unit_test(test_pending_command),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -219,6 +219,50 @@ static void test_bad_cq_doorbells(void **state)
 	driver_close(&driver);
 }
 
+/* Either ring of the admin queue leaves the DMA map: a fatal error, and nothing is read from there any more,
+ * nor written. */
+static void test_admin_ring_lost(void **state)
+{
+	struct nvme_sqe sqe = { .cdw0 = NVME_ADMIN_GET_FEATURES, .cdw10 = NVME_FEATURE_NUMBER_OF_QUEUES };
+
+	(void)state;
+	for (u32 which = 0; which < 2; which++) {
+		void *ring = aligned_alloc(PAGE, PAGE);
+		struct driver driver;
+
+		assert_non_null(ring);
+		memset(ring, 0, PAGE);
+		driver_open(&driver, driver_defaults());
+		assert_int_equal(weir_dma_map_add(driver.dma, ring, PAGE), 0);
+		driver_ring_open(&driver, 0, 0, 8, 8);
+		if (which)
+			driver.cq[0].entries = ring;
+		else
+			driver.sq[0].entries = ring;
+		driver_write_rings(&driver);
+		weir_virtual_write32(driver.controller, NVME_REGISTER_CC, DRIVER_CC);
+		driver_wait_csts(&driver, ~0u, NVME_CSTS_READY);
+		assert_int_equal(driver_admin(&driver, sqe), 0);
+		assert_int_equal(weir_dma_map_remove(driver.dma, ring), 0);
+		driver_put(&driver, 0, &sqe);
+		if (which)
+			memset(ring, 0x55, PAGE);
+		driver_ring(&driver, 0);
+		driver_steps(&driver, 10);
+		assert_int_equal(weir_virtual_read32(driver.controller, NVME_REGISTER_CSTS),
+				 NVME_CSTS_READY | NVME_CSTS_FATAL);
+		for (u32 i = 0; which && i < PAGE; i++)
+			assert_int_equal(((unsigned char *)ring)[i], 0x55);
+		if (!which)
+			assert_true(driver_nothing(&driver, 0));
+		driver_disable(&driver);
+		driver_enable(&driver);
+		assert_int_equal(driver_admin(&driver, sqe), 0);
+		driver_close(&driver);
+		free(ring);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +273,7 @@ int main(void)
 		cmocka_unit_test(test_shared_cq),
 		cmocka_unit_test(test_bad_sq_doorbells),
 		cmocka_unit_test(test_bad_cq_doorbells),
+		cmocka_unit_test(test_admin_ring_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,6 +280,34 @@ static void test_live_queues(void **state)
 	driver_close(&driver);
 }
 
+/* The command has ended when each thread looks at the pages, not before: until then a host may ring registers
+ * alone. */
+static void test_all_threads_know(void **state)
+{
+	enum { THREADS = 3 };
+	struct driver driver;
+	struct nvme_cqe cqe;
+	struct pages pages;
+
+	(void)state;
+	open_offering(&driver, THREADS);
+	for (u32 queue = 1; queue <= THREADS; queue++)
+		driver_add_queue(&driver, queue, queue, RING, RING);
+	for (u32 late = 1; late < THREADS; late++) { /* the thread that comes last */
+		pages = (struct pages){ driver_pages(&driver, PAGE), driver_pages(&driver, PAGE) };
+		driver_post(&driver, 0, config(pages.shadow, pages.event), 100 + late);
+		for (u32 i = 0; i < 20; i++)
+			for (u32 thread = 0; thread < THREADS; thread++)
+				if (thread != late)
+					weir_virtual_poll(driver.controller, thread);
+		assert_false(driver_peek(&driver, 0, &cqe));
+		driver_reap(&driver, 0, &cqe);
+		assert_int_equal(driver_cid(&cqe), 100 + late);
+		assert_int_equal(driver_status(&cqe), 0);
+	}
+	driver_close(&driver);
+}
+
 /* The admin queue of a host that keeps its shadow words and never rings, after one that knew registers only.
  */
 static void test_admin_queue(void **state)
@@ -498,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_one_ring_for_two),
 		cmocka_unit_test(test_completion),
 		cmocka_unit_test(test_live_queues),
+		cmocka_unit_test(test_all_threads_know),
 		cmocka_unit_test(test_admin_queue),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_bad_values),

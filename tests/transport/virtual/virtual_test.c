@@ -24,13 +24,13 @@ static void test_capabilities(void **state)
 	(void)state;
 	driver_open(&driver, driver_defaults());
 	cap = weir_virtual_read64(driver.controller, NVME_REGISTER_CAP);
-	assert_int_equal(cap & 0xffff, 1023);  /* MQES, zero based */
-	assert_int_equal(cap >> 16 & 1, 1);    /* CQR */
-	assert_int_equal(cap >> 17 & 3, 0);    /* AMS */
-	assert_true((cap >> 24 & 0xff) > 0);   /* TO */
-	assert_int_equal(cap >> 32 & 15, 0);   /* DSTRD */
-	assert_int_equal(cap >> 37 & 0xff, 1); /* CSS */
-	assert_int_equal(cap >> 48, 0);        /* MPSMIN, MPSMAX */
+	assert_int_equal(cap & 0xffff, 1023);   /* MQES, zero based */
+	assert_int_equal(cap >> 16 & 1, 1);     /* CQR */
+	assert_int_equal(cap >> 17 & 3, 0);     /* AMS */
+	assert_int_equal(cap >> 24 & 0xff, 20); /* TO: 10 s, in units of 500 ms */
+	assert_int_equal(cap >> 32 & 15, 0);    /* DSTRD */
+	assert_int_equal(cap >> 37 & 0xff, 1);  /* CSS */
+	assert_int_equal(cap >> 48, 0);         /* MPSMIN, MPSMAX */
 	assert_int_equal((u32)cap, weir_virtual_read32(driver.controller, NVME_REGISTER_CAP));
 	assert_int_equal(cap >> 32, weir_virtual_read32(driver.controller, NVME_REGISTER_CAP + 4));
 	assert_int_equal(weir_virtual_read32(driver.controller, NVME_REGISTER_VS), 0x00010400);
@@ -511,6 +511,8 @@ static void test_options(void **state)
 	options.max_transfer_bytes = 2048;
 	expect_refused(&driver, options);
 	options.max_transfer_bytes = 12288;
+	expect_refused(&driver, options);
+	options.max_transfer_bytes = 1 << 27;
 	expect_refused(&driver, options);
 	driver_close(&driver);
 }

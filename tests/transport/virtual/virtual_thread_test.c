@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* virtual_thread_test.c: the time model, and controllers served by threads. */
+#include "../../rig/leaks.h"
 #include "virtual_driver.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -95,7 +97,100 @@ static void test_stats_of_all_threads(void **state)
 	weir_virtual_stats(driver.controller, &stats);
 	assert_int_equal(stats.bytes_written, (1 + 2 + 3) * BLOCK);
 	assert_int_equal(stats.bytes_read, 2 * (1 + 2 + 3) * BLOCK);
+	assert_int_equal(stats.changes, 3);
 	driver_close(&driver);
+}
+
+/* So are commands, errors, faults and doorbells: of each thread as many as it has. */
+static void test_counters_of_all_threads(void **state)
+{
+	struct weir_virtual_fault row = { .kind = WEIR_VIRTUAL_FAULT_STATUS,
+					  .code = NVME_STATUS_UNRECOVERED_READ,
+					  .opcode = WEIR_VIRTUAL_FAULT_READ };
+	struct weir_virtual_options options = driver_defaults();
+	struct weir_virtual_stats before, after;
+	struct driver driver;
+	u64 data;
+
+	(void)state;
+	options.threads = 3;
+	options.faults = &row;
+	options.fault_count = 1;
+	driver_open(&driver, options);
+	driver_enable(&driver);
+	data = driver_bus(driver_pages(&driver, PAGE));
+	for (u32 queue = 1; queue <= 3; queue++)
+		driver_add_queue(&driver, queue, queue, 8, 8);
+	weir_virtual_stats(driver.controller, &before);
+	for (u32 queue = 1; queue <= 3; queue++) {
+		for (u32 i = 0; i < queue; i++) {
+			assert_int_equal(driver_command(&driver, queue,
+							driver_io(NVME_OPCODE_WRITE, i, 1, data, 0), NULL),
+					 0);
+			assert_int_equal(driver_command(&driver, queue,
+							driver_io(NVME_OPCODE_READ, i, 1, data, 0), NULL),
+					 NVME_STATUS_UNRECOVERED_READ);
+		}
+		driver_doorbell(&driver, 2 * queue, 8);
+		driver_steps(&driver, 10);
+	}
+	weir_virtual_stats(driver.controller, &after);
+	assert_int_equal(after.commands - before.commands, 2 * (1 + 2 + 3));
+	assert_int_equal(after.errors - before.errors, 1 + 2 + 3);
+	assert_int_equal(after.faults - before.faults, 1 + 2 + 3);
+	assert_int_equal(after.changes - before.changes, 1 + 2 + 3);
+	assert_int_equal(after.bad_doorbells - before.bad_doorbells, 3);
+	assert_int_equal(after.bytes_written - before.bytes_written, (1 + 2 + 3) * BLOCK);
+	assert_int_equal(after.bytes_read, before.bytes_read);
+	driver_close(&driver);
+}
+
+/* At a rate one command ends when the one before it has had its time, to the nanosecond and whoever serves
+ * it; a pause saves nothing up. */
+static void test_rate_by_the_clock(void **state)
+{
+	static const struct {
+		u64 iops, spacing_ns;
+	} rates[] = { { 1000000, 1000 }, { 3, 333333334 }, { 1, 1000000000 } };
+
+	(void)state;
+	for (u32 i = 0; i < 6; i++) {
+		struct weir_virtual_options options = driver_defaults();
+		u64 spacing_ns = rates[i / 2].spacing_ns;
+		struct driver driver;
+		struct nvme_cqe cqe;
+
+		options.iops = rates[i / 2].iops;
+		options.clock_ns = hand_clock;
+		options.threads = 1 + i % 2;
+		hand_ns = 1000;
+		driver_open(&driver, options);
+		driver_enable(&driver);
+		driver_add_queue(&driver, 1, 1, 16, 16);
+		driver_add_queue(&driver, 2, 2, 16, 16);
+		for (u32 burst = 0; burst < 2; burst++) {
+			for (u32 k = 0; k < 6; k++)
+				driver_post(&driver, 1 + k % 2, (struct nvme_sqe){ .nsid = 1 }, k);
+			for (u32 k = 0; k < 6; k++) {
+				u32 ended = 0;
+
+				hand_ns += k ? spacing_ns - 1 : 0;
+				driver_steps(&driver, 20);
+				assert_true(k == 0 || (!driver_peek(&driver, 1, &cqe) &&
+						       !driver_peek(&driver, 2, &cqe)));
+				hand_ns += k ? 1 : 0;
+				driver_steps(&driver, 20);
+				for (u32 queue = 1; queue <= 2; queue++)
+					while (driver_peek(&driver, queue, &cqe)) {
+						driver_release(&driver, queue);
+						ended++;
+					}
+				assert_int_equal(ended, 1);
+			}
+			hand_ns += 100 * spacing_ns;
+		}
+		driver_close(&driver);
+	}
 }
 
 /* The last of n cannot come sooner than n - 1 spacings after the first was posted. */
@@ -337,16 +432,65 @@ static void test_halt(void **state)
 	}
 }
 
+static unsigned threads_to_be_had; /* so many, less one, before one is not; 0: any number */
+
+int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
+{
+	static int (*next)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "pthread_create");
+	if (threads_to_be_had && !--threads_to_be_had)
+		return EAGAIN;
+	return next(thread, attributes, run, argument);
+}
+
+/* A controller of which a thread cannot be started has none, and nothing of them; later it may have them all.
+ */
+static void test_a_thread_that_is_not_to_be_had(void **state)
+{
+	enum { THREADS = 3 };
+	struct weir_virtual_options options = driver_defaults();
+	struct test_has before;
+	struct driver driver;
+
+	(void)state;
+	options.threads = THREADS;
+	for (unsigned woken = 0; woken < 2; woken++) {
+		options.woken = woken;
+		driver_open(&driver, options);
+		driver_start(&driver);
+		driver_stop(&driver); /* once, for what libraries keep */
+		before = test_has();
+		for (unsigned good = 0; good < THREADS; good++) {
+			threads_to_be_had = good + 1;
+			assert_int_equal(weir_virtual_start(driver.controller), -EAGAIN);
+			assert_int_equal(threads_to_be_had, 0);
+			test_keeps(before, 1 << 20);
+		}
+		driver_start(&driver);
+		driver_enable(&driver);
+		driver_add_queue(&driver, 3, 3, 8, 8);
+		assert_int_equal(driver_command(&driver, 3, (struct nvme_sqe){ .nsid = 1 }, NULL), 0);
+		driver_stop(&driver);
+		test_keeps(before, 1 << 20);
+		driver_close(&driver);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_latency),
 		cmocka_unit_test(test_latency_by_the_clock),
 		cmocka_unit_test(test_stats_of_all_threads),
+		cmocka_unit_test(test_counters_of_all_threads),
+		cmocka_unit_test(test_rate_by_the_clock),
 		cmocka_unit_test(test_rate),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_reset_under_threads),
 		cmocka_unit_test(test_halt),
+		cmocka_unit_test(test_a_thread_that_is_not_to_be_had),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
