@@ -132,5 +132,10 @@ void test_attached_bounds(void **state);
 void test_short_calls(void **state);
 void test_failed_in_the_middle(void **state);
 void test_without_uring(void **state);
+void test_an_interrupted_ring(void **state);
+
+/* The cases of file_far.c. */
+void test_far_offsets(void **state);
+void test_far_places(void **state);
 
 #endif

@@ -13,6 +13,7 @@
 
 #include <weir/file.h>
 
+#include "../rig/leaks.h"
 #include "backend/error.h"
 #include "file/files.h"
 #include "kernels/copy_list.h"
@@ -81,13 +82,14 @@ static void a_copy_that_fails_writes_nothing(void **state)
 	unlink(path);
 }
 
-enum { FILE_BYTES = 65536, REQUESTS = 8, EACH = 1000, MOST_MOVES = 64 };
+enum { FILE_BYTES = 65536, REQUESTS = 8, EACH = 1000, MOST_MOVES = 256 };
 
 /* Streams of a device, which do nothing before they are waited for. */
 static struct {
 	struct weir_move moves[MOST_MOVES];
 	size_t count;
-	unsigned copies, launches;
+	unsigned copies, launches, opened, closed;
+	uint32_t blocks; /* of the last launch */
 	int copy_error, launch_error, wait_error;
 } stream;
 
@@ -95,12 +97,14 @@ static int stream_open(struct weir_backend *backend, void **out)
 {
 	(void)backend;
 	*out = &stream;
+	stream.opened++;
 	return 0;
 }
 
 static void stream_close(struct weir_backend *backend, void *of)
 {
 	(void)backend, (void)of;
+	stream.closed++;
 }
 
 static int queue_moves(const struct weir_move *moves, size_t count)
@@ -124,9 +128,11 @@ static int stream_launch(struct weir_backend *backend, void *of, const char *ker
 {
 	const struct weir_copy_list_args *args = (const void *)(uintptr_t)address;
 
-	(void)backend, (void)blocks, (void)threads;
+	(void)backend;
 	assert_ptr_equal(of, &stream);
 	assert_string_equal(kernel, "weir_copy_list");
+	assert_int_equal(threads, 256);
+	stream.blocks = blocks;
 	stream.launches++;
 	return stream.launch_error ? weir_fail(EIO, "lanes failed")
 				   : queue_moves((const void *)(uintptr_t)args->copies, args->count);
@@ -189,6 +195,8 @@ static struct rig open_rig(void)
 static void close_rig(struct rig *rig)
 {
 	assert_int_equal(weir_context_close(rig->context), 0);
+	assert_true(stream.opened > 0);
+	assert_int_equal(stream.closed, stream.opened);
 	close(rig->file);
 }
 
@@ -262,6 +270,39 @@ static void streams_bring_what_is_read(void **state)
 	close_rig(&rig);
 }
 
+/* However many moves there are, there are waves for them, a block for each eight, up to 24; all arrive. */
+static void lanes_are_as_many_as_moves_need(void **state)
+{
+	static const struct {
+		unsigned moves;
+		uint32_t blocks;
+	} rows[] = {
+		{ 2, 1 }, { 7, 1 }, { 8, 1 }, { 9, 2 }, { 17, 3 }, { 192, 24 }, { 193, 24 }, { 250, 24 }
+	};
+	enum { SHORT = 100, APART = 250 };
+	static struct weir_file_io io[MOST_MOVES];
+	struct rig rig = open_rig();
+
+	(void)state;
+	for (size_t r = 0; r < sizeof(rows) / sizeof(rows[0]); r++) {
+		memset(rig.memory, 'x', FILE_BYTES);
+		for (unsigned i = 0; i < rows[r].moves; i++)
+			io[i] = (struct weir_file_io){ .registration = rig.registration,
+						       .file = rig.file,
+						       .bytes = SHORT,
+						       .at = i * APART,
+						       .offset = i * APART };
+		stream.launches = 0;
+		assert_int_equal(weir_file_batch(rig.context, io, rows[r].moves), 0);
+		assert_int_equal(stream.launches, 1);
+		assert_int_equal(stream.blocks, rows[r].blocks);
+		for (unsigned i = 0; i < FILE_BYTES; i++)
+			assert_int_equal(rig.memory[i],
+					 i % APART < SHORT && i / APART < rows[r].moves ? byte_at(i) : 'x');
+	}
+	close_rig(&rig);
+}
+
 /* It is written when it is there, not before. */
 static void streams_fetch_what_is_written(void **state)
 {
@@ -303,6 +344,60 @@ static void streams_that_fail(void **state)
 	stream.wait_error = 0;
 	assert_int_equal(run(&rig, WEIR_FILE_READ, EACH, 7001, EACH), 0); /* it passes */
 	close_rig(&rig);
+}
+
+/* All that a context had for files goes with it: threads, rings, staging, batches that nobody waited for,
+ * registrations, descriptors that are attached. */
+static void use_a_context(void)
+{
+	enum { BATCHES = 16 };
+	static struct weir_file_io io[BATCHES][MOST_MOVES];
+	struct rig rig = open_rig();
+
+	assert_int_equal(weir_file_attach(rig.context, rig.file), 0);
+	for (unsigned b = 0; b < BATCHES; b++) {
+		struct weir_file_batch *batch;
+
+		for (unsigned i = 0; i < MOST_MOVES; i++)
+			io[b][i] = (struct weir_file_io){ .registration = rig.registration,
+							  .file = rig.file,
+							  .operation = WEIR_FILE_WRITE,
+							  .at = i * 100,
+							  .offset = i * 100,
+							  .bytes = 50 };
+		assert_int_equal(weir_file_submit(rig.context, io[b], MOST_MOVES, &batch), 0);
+		while (weir_file_ended(batch) < MOST_MOVES)
+			usleep(100);
+	}
+	assert_int_equal(weir_file_write(rig.registration, rig.file, 1000, 1, 0), 1000); /* of a caller */
+	close_rig(&rig);
+}
+
+/* All that a context had for files goes with it: threads, rings, staging, batches that nobody waited for,
+ * registrations, descriptors that are attached. What is left each time is left in each of the tries. */
+static void a_context_that_is_closed_leaves_nothing_behind(void **state)
+{
+	enum {
+		TRIES = 6,
+		TIMES = 15,
+		CLOSED = 256 / 16 /* handles are kept for a while when they are closed */
+	};
+	struct test_has before, now;
+
+	(void)state;
+	for (unsigned times = 0; times < CLOSED; times++)
+		use_a_context();
+	for (unsigned i = 0; i < TRIES; i++) {
+		before = test_has();
+		for (unsigned times = 0; times < TIMES; times++)
+			use_a_context();
+		now = test_has_settled(before.threads);
+		if (now.files <= before.files && now.threads <= before.threads &&
+		    (!TEST_COUNTS_MEMORY || now.heap_bytes < before.heap_bytes + TIMES * 256))
+			return;
+	}
+	fail_msg("left behind: %d files, %d threads, %lld bytes of the heap", (int)(now.files - before.files),
+		 (int)(now.threads - before.threads), (long long)(now.heap_bytes - before.heap_bytes));
 }
 
 enum { MOVES = 150, LONGEST = 3001, ROOM = 1 << 19 };
@@ -364,8 +459,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(a_copy_that_fails_writes_nothing),
 					    cmocka_unit_test(streams_bring_what_is_read),
+					    cmocka_unit_test(lanes_are_as_many_as_moves_need),
 					    cmocka_unit_test(streams_fetch_what_is_written),
 					    cmocka_unit_test(streams_that_fail),
+					    cmocka_unit_test(a_context_that_is_closed_leaves_nothing_behind),
 					    cmocka_unit_test(waves_move_what_is_in_a_list) };
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -1,266 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * file_module_test.c: files and the kernel module's path, on a pretended GPU: its memory is a memfd, which is
- * also what a pretended window of weir_p2p maps. The calls of the library to the system pass through the
- * test.
- */
-#include <errno.h>
-#include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+/* file_module_test.c: files and the kernel module's path, on a pretended GPU. */
+#include "file_module_rig.h"
 
-#include <cmocka.h>
-
-#include "../../kmod-p2p/weir_p2p.h"
-#include "file/files.h"
-
-#define must(call)                                                                                           \
-	do {                                                                                                 \
-		if ((call) != 0)                                                                             \
-			fail_msg("%s: %s", #call, weir_last_error());                                        \
-	} while (0)
-
-enum { BASE = 0x10000000, GPU_BYTES = 1 << 20, PAGE = 4096, BYTES = 65536 };
-
-static int gpu_file, open_file = -1;
-static char *gpu, *buffer, path[] = "/tmp/weir_file_module_XXXXXX";
-static struct weir_context context;
-static struct weir_registration *registration;
-
-/* The call that a stream makes once it comes to it. */
-static void (*deferred)(void *of);
-static void *deferred_of;
-
-static int pass_open(const char *name, int flags, int mode)
-{
-	if (!strncmp(name, "/dev/weir_p2p/", strlen("/dev/weir_p2p/")))
-		return strstr(name, "-0") ? dup(gpu_file) : (errno = ENOENT, -1);
-	return (int)syscall(SYS_openat, AT_FDCWD, name, flags, mode);
-}
-
-int open(const char *name, int flags, ...)
-{
-	va_list list;
-	int mode;
-
-	va_start(list, flags);
-	mode = flags & O_CREAT ? va_arg(list, int) : 0;
-	va_end(list);
-	return pass_open(name, flags, mode);
-}
-
-int access(const char *name, int mode)
-{
-	return strcmp(name, "/dev/weir_p2p") ? (int)syscall(SYS_faccessat, AT_FDCWD, name, mode) : 0;
-}
-
-enum { UNITS = GPU_BYTES / BYTES };
-
-/* Units of the window that are registered, and how many each range has that begins there. */
-static bool units[UNITS];
-static unsigned lengths[UNITS];
-static bool lies_elsewhere; /* the window's memory is none of the device's that was asked for */
-
-static unsigned registered(void)
-{
-	unsigned count = 0;
-
-	for (unsigned i = 0; i < UNITS; i++)
-		count += units[i];
-	return count;
-}
-
-/* As the module has it: no range overlaps another one. */
-static int add_range(struct weir_p2p_register *range)
-{
-	unsigned first = (unsigned)((range->offset - BASE) / BYTES), count = (unsigned)(range->bytes / BYTES);
-
-	assert_true(range->offset % BYTES == 0 && range->bytes % BYTES == 0 && first + count <= UNITS);
-	for (unsigned i = 0; i < count; i++)
-		if (units[first + i])
-			return errno = EEXIST, -1;
-	for (unsigned i = 0; i < count; i++)
-		units[first + i] = true;
-	lengths[first] = count;
-	range->mmap_offset = lies_elsewhere ? GPU_BYTES - range->bytes : range->offset - BASE;
-	range->handle = first + 1;
-	return 0;
-}
-
-static int remove_range(const struct weir_p2p_deregister *range)
-{
-	assert_in_range(range->handle, 1, UNITS);
-	for (unsigned i = 0; i < lengths[range->handle - 1]; i++) {
-		assert_true(units[range->handle - 1 + i]);
-		units[range->handle - 1 + i] = false;
-	}
-	return 0;
-}
-
-static bool no_mapping; /* of shared memory */
-
-void *mmap(void *at, size_t bytes, int protection, int flags, int file, off_t offset)
-{
-	if (no_mapping && (flags & MAP_SHARED) && file >= 0) {
-		errno = ENOMEM;
-		return MAP_FAILED;
-	}
-	return (void *)syscall(SYS_mmap, at, bytes, protection, flags, file, offset);
-}
-
-static void say_what_it_is(struct weir_p2p_info *info)
-{
-	info->abi = WEIR_P2P_ABI;
-	info->features = WEIR_P2P_FEATURE_ADDRESSES;
-	info->page_bytes = PAGE;
-	info->address_align = BYTES;
-}
-
-int ioctl(int file, unsigned long call, ...)
-{
-	va_list list;
-	void *argument;
-
-	va_start(list, call);
-	argument = va_arg(list, void *);
-	va_end(list);
-	if (call == WEIR_P2P_REGISTER)
-		return add_range(argument);
-	if (call == WEIR_P2P_DEREGISTER)
-		return remove_range(argument);
-	if (call != WEIR_P2P_INFO)
-		return (int)syscall(SYS_ioctl, file, call, argument);
-	say_what_it_is(argument);
-	return 0;
-}
-
-static enum weir_peer_writes peer_writes = WEIR_PEER_WRITES_ORDERED;
-static unsigned flushes;
-static bool flush_fails;
-
-static int peer_flush(struct weir_backend *backend)
-{
-	(void)backend;
-	flushes++;
-	return flush_fails ? weir_fail(EIO, "no flush of the device's memory") : 0;
-}
-
-static void properties(struct weir_backend *backend, struct weir_backend_properties *out)
-{
-	(void)backend;
-	strcpy(out->name, "pretended");
-	strcpy(out->pci_address, "0000:01:00.0");
-	out->peer_writes = peer_writes;
-}
-
-static bool no_memory; /* of the host's */
-
-static int allocate(struct weir_backend *backend, size_t bytes, enum weir_memory kind, void **host,
-		    uint64_t *device)
-{
-	static uint64_t used = BYTES; /* the registered memory is the first */
-
-	(void)backend;
-	if (kind != WEIR_MEMORY_HOST) {
-		*host = NULL;
-		*device = BASE + used;
-		used += (bytes + BYTES - 1) / BYTES * BYTES;
-		return used <= GPU_BYTES ? 0 : -ENOMEM;
-	}
-	*host = no_memory ? NULL : aligned_alloc(PAGE, (bytes + PAGE - 1) & ~(size_t)(PAGE - 1));
-	*device = (uintptr_t)*host;
-	return *host ? 0 : weir_fail(ENOMEM, "no memory");
-}
-
-static void release(struct weir_backend *backend, uint64_t device, size_t bytes, enum weir_memory kind)
-{
-	(void)backend, (void)bytes;
-	if (kind == WEIR_MEMORY_HOST)
-		free((void *)(uintptr_t)device);
-}
-
-static int h2d(struct weir_backend *backend, uint64_t device, const void *host, size_t bytes)
-{
-	(void)backend;
-	memcpy(gpu + device - BASE, host, bytes);
-	return 0;
-}
-
-static int d2h(struct weir_backend *backend, void *host, uint64_t device, size_t bytes)
-{
-	(void)backend;
-	memcpy(host, gpu + device - BASE, bytes);
-	return 0;
-}
-
-static int examine(struct weir_backend *backend, uint64_t address, uint64_t bytes, void **host)
-{
-	(void)backend, (void)address, (void)bytes;
-	*host = NULL;
-	return 0;
-}
-
-static int defer(struct weir_backend *backend, void *stream, void (*call)(void *), void *of, void **gate)
-{
-	(void)backend, (void)stream;
-	deferred = call;
-	deferred_of = of;
-	*gate = of;
-	return 0;
-}
-
-static void resume(struct weir_backend *backend, void *gate)
-{
-	(void)backend, (void)gate;
-}
-
-static const struct weir_backend_ops ops = { .size = sizeof(ops),
-					     .name = "pretended",
-					     .allocate = allocate,
-					     .release = release,
-					     .h2d = h2d,
-					     .d2h = d2h,
-					     .properties = properties,
-					     .examine = examine,
-					     .defer = defer,
-					     .resume = resume,
-					     .peer_flush = peer_flush };
-static struct weir_backend backend = { &ops };
-
-/* A file of 'f', and registered memory of 's', which is not yet what is to be written. */
-static int set_up(void **state)
-{
-	(void)state;
-	gpu_file = memfd_create("gpu", 0);
-	assert_int_equal(ftruncate(gpu_file, GPU_BYTES), 0);
-	gpu = mmap(NULL, GPU_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, gpu_file, 0);
-	buffer = aligned_alloc(PAGE, BYTES);
-	open_file = mkstemp(path);
-	memset(buffer, 'f', BYTES);
-	assert_int_equal(write(open_file, buffer, BYTES), BYTES);
-	close(open_file);
-	open_file = open(path, O_RDWR | O_DIRECT);
-	context.backend = &backend;
-	must(weir_handle_add(&context, WEIR_HANDLE_CONTEXT, ""));
-	must(weir_register(&context, BASE, BYTES, NULL, &registration));
-	memset(gpu, 's', BYTES);
-	return 0;
-}
-
-static char first_byte(void)
-{
-	assert_int_equal(pread(open_file, buffer, PAGE, 0), PAGE);
-	return buffer[0];
-}
+#include "../rig/leaks.h"
 
 static struct weir_file_io write_of(int file)
 {
@@ -338,24 +80,6 @@ static void an_enqueued_write_waits_for_its_turn(void **state)
 	assert_int_equal(first_byte(), 'k');
 }
 
-static struct weir_registration *register_at(struct weir_context *of, uint64_t at, uint64_t bytes)
-{
-	struct weir_registration *made;
-
-	must(weir_register(of, BASE + at, bytes, NULL, &made));
-	return made;
-}
-
-/* What a read of a file's first @bytes puts @at, is there, and nothing behind it. */
-static void reads(struct weir_registration *made, uint64_t at, size_t bytes)
-{
-	memset(gpu + at, 'x', bytes + PAGE);
-	assert_int_equal(weir_file_read(made, open_file, bytes, 0, 0), bytes);
-	assert_int_equal(pread(open_file, buffer, bytes, 0), bytes);
-	assert_memory_equal(gpu + at, buffer, bytes);
-	assert_int_equal(gpu[at + bytes], 'x');
-}
-
 /* Registrations share a range that has all of them; it goes with the last. What reaches beyond one has none
  * of it. */
 static void ranges_go_with_their_registrations(void **state)
@@ -421,6 +145,53 @@ static void an_allocation_keeps_its_pages(void **state)
 	}
 }
 
+/* Another allocation may have the address of one that was freed while a part of it was registered: to free
+ * that one, too, takes nothing from the part. */
+static void an_allocation_at_the_place_of_another(void **state)
+{
+	struct weir_memory_block block = { .address = BASE + 10 * BYTES,
+					   .bytes = 2 * BYTES,
+					   .kind = WEIR_MEMORY_DEVICE };
+	unsigned before = registered();
+	struct weir_registration *part;
+
+	(void)state;
+	context.memory = &block;
+	part = register_at(&context, 11 * BYTES, PAGE);
+	for (unsigned i = 0; i < 3; i++) {
+		weir_files_forget(&context, block.address);
+		assert_int_equal(registered(), before + 2);
+	}
+	must(weir_deregister(part));
+	assert_int_equal(registered(), before);
+	part = register_at(&context, 12 * BYTES, PAGE); /* right behind it is none of it */
+	assert_int_equal(registered(), before + 1);
+	must(weir_deregister(part));
+	context.memory = NULL;
+}
+
+/* What is registered bars what has a byte of it, and nothing beside it. */
+static void registrations_bar_what_they_have(void **state)
+{
+	static const struct {
+		int64_t at;
+		uint64_t bytes;
+		int error;
+	} rows[] = {
+		{ -PAGE, PAGE, 0 },           { -PAGE, PAGE + 1, -EBUSY },
+		{ -PAGE, GPU_BYTES, -EBUSY }, { 0, 1, -EBUSY },
+		{ 0, BYTES, -EBUSY },         { BYTES - 1, 1, -EBUSY },
+		{ BYTES - 1, PAGE, -EBUSY },  { BYTES, 1, 0 },
+		{ BYTES, PAGE, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(
+			weir_files_registered(&context, (uint64_t)(BASE + rows[i].at), rows[i].bytes),
+			rows[i].error);
+}
+
 static void pages_that_cannot_be_mapped_are_given_back(void **state)
 {
 	unsigned before = registered();
@@ -438,19 +209,6 @@ static void pages_that_cannot_be_mapped_are_given_back(void **state)
 	assert_int_equal(made->path, WEIR_FILE_BOUNCE);
 	assert_int_equal(registered(), before);
 	must(weir_deregister(made));
-}
-
-/* A second context, which has nothing yet. */
-static struct weir_context late;
-
-static void open_late(void)
-{
-	static bool added;
-
-	late.backend = &backend;
-	if (!added)
-		must(weir_handle_add(&late, WEIR_HANDLE_CONTEXT, ""));
-	added = true;
 }
 
 static void read_pages(struct weir_registration *made, int result)
@@ -474,6 +232,7 @@ static void read_pages(struct weir_registration *made, int result)
  */
 static void what_arrives_is_flushed(void **state)
 {
+	struct weir_registration_info info = { .size = sizeof(info) };
 	unsigned before = registered();
 	struct weir_registration *made;
 
@@ -483,6 +242,8 @@ static void what_arrives_is_flushed(void **state)
 	open_late();
 	peer_writes = WEIR_PEER_WRITES_FLUSHED;
 	made = register_at(&late, 9 * BYTES, BYTES);
+	must(weir_registration_info(made, &info));
+	assert_null(info.host); /* what is written there by a pointer nobody flushes */
 	reads(made, 9 * BYTES, PAGE);
 	for (unsigned attached = 0; attached < 2; attached++) {
 		if (attached)
@@ -521,12 +282,99 @@ static void what_does_not_arrive_is_not_believed(void **state)
 	lies_elsewhere = false;
 }
 
-static int tear_down(void **state)
+/* Of one batch some goes straight to the device's memory, some by staging: what fails for want of a flush is
+ * the former. */
+static void a_flush_that_fails_is_of_what_needs_it(void **state)
 {
+	struct weir_registration *straight, *staged;
+	struct weir_file_io io[3];
+
 	(void)state;
-	close(open_file);
-	unlink(path);
-	return 0;
+	if (open_file < 0)
+		skip(); /* no O_DIRECT there */
+	open_late();
+	peer_writes = WEIR_PEER_WRITES_FLUSHED;
+	straight = register_at(&late, 9 * BYTES, BYTES);
+	must(weir_register(&late, BASE + 8 * BYTES, BYTES, WEIR_OPTIONS(register, .path = WEIR_FILE_BOUNCE),
+			   &staged));
+	for (unsigned first = 0; first < 3; first++) { /* which of them goes straight */
+		for (unsigned i = 0; i < 3; i++)
+			io[i] = (struct weir_file_io){ .registration = i == first ? straight : staged,
+						       .file = open_file,
+						       .bytes = PAGE,
+						       .at = i * PAGE };
+		must(weir_file_batch(&late, io, 3));
+		flush_fails = true;
+		assert_int_equal(weir_file_batch(&late, io, 3), -EIO);
+		flush_fails = false;
+		for (unsigned i = 0; i < 3; i++)
+			assert_int_equal(io[i].result, i == first ? -EIO : PAGE);
+	}
+	must(weir_deregister(straight));
+	must(weir_deregister(staged));
+	must(weir_files_close(&late));
+	peer_writes = WEIR_PEER_WRITES_ORDERED;
+}
+
+/* Without a way to know that what an SSD wrote is there, there is no such path. */
+static void what_may_not_arrive_is_not_offered(void **state)
+{
+	static const struct {
+		enum weir_peer_writes writes;
+		bool flushes;
+		const char *says;
+	} rows[] = { { WEIR_PEER_WRITES_UNKNOWN, true, "the host may have to flush" },
+		     { WEIR_PEER_WRITES_FLUSHED, false, "the host has to flush" },
+		     { WEIR_PEER_WRITES_FLUSHED, true, NULL },
+		     { WEIR_PEER_WRITES_ORDERED, false, NULL },
+		     { WEIR_PEER_WRITES_ORDERED_ALL, false, NULL } };
+
+	(void)state;
+	open_late();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct weir_registration_info info = { .size = sizeof(info) };
+		struct weir_registration *made;
+		int error;
+
+		peer_writes = rows[i].writes;
+		ops.peer_flush = rows[i].flushes ? peer_flush : NULL;
+		error = weir_register(&late, BASE + 8 * BYTES, PAGE,
+				      WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &made);
+		assert_int_equal(error, rows[i].says ? -ENOTSUP : 0);
+		if (rows[i].says) {
+			assert_non_null(strstr(weir_last_error(), rows[i].says));
+		} else {
+			must(weir_registration_info(made, &info));
+			assert_int_equal(info.host != NULL, peer_writes != WEIR_PEER_WRITES_FLUSHED);
+			must(weir_deregister(made));
+		}
+		must(weir_files_close(&late));
+	}
+	ops.peer_flush = peer_flush;
+	peer_writes = WEIR_PEER_WRITES_ORDERED;
+}
+
+/* A window that is none to use is closed again, and what is wrong with it is said. */
+static void a_window_that_is_no_good_is_let_go(void **state)
+{
+	static const char *const says[] = { [WINDOW_NEWER] = "is of ABI 2, and this library of 1",
+					    [WINDOW_WITHOUT_SHIM] = "no vendor's shim is loaded",
+					    [WINDOW_SILENT] = "says nothing of itself" };
+	unsigned before = test_files();
+
+	(void)state;
+	open_late();
+	for (window = WINDOW_NEWER; window <= WINDOW_SILENT; window++) {
+		struct weir_registration *made;
+
+		assert_int_equal(weir_register(&late, BASE + 8 * BYTES, PAGE,
+					       WEIR_OPTIONS(register, .path = WEIR_FILE_MODULE), &made),
+				 -ENOTSUP);
+		assert_non_null(strstr(weir_last_error(), says[window]));
+		assert_int_equal(test_files(), before);
+		must(weir_files_close(&late));
+	}
+	window = WINDOW_GOOD;
 }
 
 int main(void)
@@ -539,8 +387,13 @@ int main(void)
 		cmocka_unit_test(an_enqueued_write_waits_for_its_turn),
 		cmocka_unit_test(ranges_go_with_their_registrations),
 		cmocka_unit_test(an_allocation_keeps_its_pages),
+		cmocka_unit_test(an_allocation_at_the_place_of_another),
+		cmocka_unit_test(registrations_bar_what_they_have),
 		cmocka_unit_test(pages_that_cannot_be_mapped_are_given_back),
 		cmocka_unit_test(what_arrives_is_flushed),
+		cmocka_unit_test(a_flush_that_fails_is_of_what_needs_it),
+		cmocka_unit_test(what_may_not_arrive_is_not_offered),
+		cmocka_unit_test(a_window_that_is_no_good_is_let_go),
 		cmocka_unit_test(what_does_not_arrive_is_not_believed),
 	};
 	int failed;

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Without io_uring: single calls, which may be short, interrupted, or fail in the middle. This file's pread()
- * and pwrite() are the whole program's. */
+/* Without io_uring: single calls, which may be short, interrupted, or fail in the middle; and with it:
+ * signals that come meanwhile. This file's pread(), pwrite() and io_uring_submit_and_wait() are the whole
+ * program's. */
+#include <dlfcn.h>
+#include <liburing.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
@@ -11,8 +14,20 @@
 static struct {
 	size_t most_bytes;
 	atomic_uint signals;
+	atomic_uint ring_signals, reads;
 	uint64_t bad_from, bad_to;
 } calls;
+
+int io_uring_submit_and_wait(struct io_uring *ring, unsigned wait)
+{
+	static int (*next)(struct io_uring *, unsigned);
+
+	if (!next)
+		*(void **)&next = dlsym(RTLD_NEXT, "io_uring_submit_and_wait");
+	if (!atomic_load(&calls.ring_signals))
+		return next(ring, wait);
+	return atomic_fetch_sub(&calls.ring_signals, 1) % 2 ? -EINTR : -EAGAIN;
+}
 
 static size_t allowed(size_t bytes)
 {
@@ -32,6 +47,7 @@ static bool interrupted(void)
 
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
+	atomic_fetch_add(&calls.reads, 1);
 	if (interrupted())
 		return -1;
 	if ((uint64_t)offset < calls.bad_to && (uint64_t)offset + bytes > calls.bad_from) {
@@ -144,4 +160,41 @@ void test_without_uring(void **state)
 	must(weir_file_stats(other, &stats));
 	assert_int_equal(stats.uring, 0);
 	weir_context_close(other);
+}
+
+/* A ring that is interrupted has what it was given all the same: nothing is read twice, which the kernel may
+ * be about to do itself. */
+void test_an_interrupted_ring(void **state)
+{
+	enum { REQUESTS = 9, APART = 8192 };
+	struct weir_file_stats stats = { .size = sizeof(stats) };
+	struct weir_registration *registration;
+	struct weir_file_io io[REQUESTS];
+
+	(void)state;
+	must(weir_register(context, buffer, BUFFER_BYTES, NULL, &registration));
+	assert_int_equal(weir_file_read(registration, file, 1, 0, 0),
+			 1); /* its ring is made, if there is any */
+	must(weir_file_stats(context, &stats));
+	for (unsigned signals = 0; signals < 4; signals++) {
+		clear();
+		for (unsigned i = 0; i < REQUESTS; i++)
+			io[i] = (struct weir_file_io){ .registration = registration,
+						       .file = file,
+						       .at = i * APART,
+						       .offset = i * APART,
+						       .bytes = 1000 };
+		atomic_store(&calls.ring_signals, stats.uring ? signals : 0);
+		atomic_store(&calls.reads, 0);
+		must(weir_file_batch(context, io, REQUESTS));
+		assert_int_equal(atomic_load(&calls.ring_signals), 0);
+		assert_int_equal(atomic_load(&calls.reads), stats.uring ? 0 : REQUESTS);
+		must(weir_copy_from_device(context, got, buffer, BUFFER_BYTES));
+		for (unsigned i = 0; i < REQUESTS; i++) {
+			assert_int_equal(io[i].result, 1000);
+			assert_memory_equal(got + i * APART, want + i * APART, 1000);
+			assert_int_equal(got[i * APART + 1000], 0x5a);
+		}
+	}
+	must(weir_deregister(registration));
 }

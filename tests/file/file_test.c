@@ -386,6 +386,8 @@ int main(void)
 		cmocka_unit_test(test_enqueued_elsewhere),
 		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_longer_than_a_call),
+		cmocka_unit_test(test_far_offsets),
+		cmocka_unit_test(test_far_places),
 		cmocka_unit_test(test_info),
 		cmocka_unit_test(test_wrong_registrations),
 		cmocka_unit_test(test_wrong_requests),
@@ -398,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_route),
 		cmocka_unit_test(test_stats),
 		cmocka_unit_test(test_without_uring),
+		cmocka_unit_test(test_an_interrupted_ring),
 		cmocka_unit_test(test_nothing_is_left),
 	};
 
