@@ -77,6 +77,39 @@ static void test_fatal_thread_by_thread(void **state)
 	driver_close(&driver);
 }
 
+/* A queue is about to be deleted when the controller fails: a reset forgets that, too, and nobody hears of
+ * it. */
+static void test_fatal_while_a_deletion_waits(void **state)
+{
+	struct weir_virtual_fault row = { .kind = WEIR_VIRTUAL_FAULT_FATAL, .queue = 2, .count = 1 };
+	struct weir_virtual_options options = table(&row, 1);
+	struct driver driver;
+	struct slow slow;
+
+	(void)state;
+	slow_open(&slow, 4 << 20, BLOCK);
+	options.medium = &slow.medium;
+	open_with(&driver, options, 8);
+	driver_add_queue(&driver, 2, 2, 8, 8);
+	slow.hold = true;
+	post_reads(&driver, 0, 1);
+	driver_steps(&driver, 5);
+	driver_post(&driver, 0, driver_delete(NVME_ADMIN_DELETE_SQ, 1), 77);
+	assert_true(driver_nothing(&driver, 0)); /* the medium has a command of it */
+	post_io(&driver, 2, NVME_OPCODE_READ, 0, 1, 5);
+	driver_wait_csts(&driver, NVME_CSTS_FATAL, NVME_CSTS_FATAL);
+	slow.hold = false;
+	driver_disable(&driver);
+	driver_enable(&driver);
+	assert_true(driver_nothing(&driver, 0));
+	driver.next_cid = 77; /* which is free */
+	driver_add_queue(&driver, 1, 1, 8, 8);
+	assert_int_equal(driver_admin(&driver, driver_delete(NVME_ADMIN_DELETE_CQ, 1)),
+			 NVME_STATUS_INVALID_QUEUE_DELETION | DRIVER_REFUSED);
+	expect_clean(&driver);
+	driver_close(&driver);
+}
+
 static void test_fatal_many_threads(void **state)
 {
 	struct weir_virtual_fault row = { .kind = WEIR_VIRTUAL_FAULT_FATAL, .queue = 3, .after = 50 };
@@ -169,6 +202,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fatal),
 		cmocka_unit_test(test_fatal_thread_by_thread),
+		cmocka_unit_test(test_fatal_while_a_deletion_waits),
 		cmocka_unit_test(test_fatal_many_threads),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_off),
