@@ -11,8 +11,10 @@
 
 #include <weir/disk.h>
 
+#include "../../rig/leaks.h"
 #include "peer_storage.h"
 #include "first_address.h"
+#include "transport/fabrics/discover.h"
 
 enum { KEEP_ALIVE_MS = 60000, SOME_MS = 1, MOST_STARTS = 8 };
 
@@ -339,6 +341,173 @@ static void an_answer_that_waits_is_no_silence(void **state)
 	assert_int_equal(peer_printed(&peer, "connect 0"), 1);
 }
 
+/* A new association knows nothing of the one before: all queues are asked for and connected again, and what
+ * is counted says so. */
+static void each_association_has_all_queues(void **state)
+{
+	unsigned reconnects, moves, open, connects;
+	const struct nvmf *nvmf;
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, "reset:skip=2"));
+	must(open_storage("", &storage));
+	check_round(storage, 0, 65536, 1);
+	nvmf = (const struct nvmf *)storage->transport;
+	reconnects = (unsigned)load_relaxed_u64(&nvmf->counters.reconnects);
+	moves = (unsigned)load_relaxed_u64(&nvmf->counters.moves);
+	open = (unsigned)load_relaxed_u64(&nvmf->counters.connections);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	connects = peer_printed(&peer, "connect 0");
+	assert_true(connects >= 2);
+	assert_int_equal(reconnects, connects - 1);
+	assert_int_equal(moves, 0);
+	assert_int_equal(open, 1 + QUEUES);
+	assert_int_equal(peer_printed(&peer, "asked 1"), connects);
+	assert_int_equal(peer_printed(&peer, "connect 1"), connects);
+	assert_int_equal(peer_printed(&peer, "connect 2"), connects);
+	assert_int_equal(peer_printed(&peer, "maxr2t 3"), connects * (1 + QUEUES)); /* zero based */
+}
+
+/* A host that accepts a connection and is no controller is left, each time. */
+static void a_peer_that_is_no_controller_is_left(void **state)
+{
+	static const char *const peers[] = { "ic=pfv:count=1000", "ic=short:count=1000" };
+	struct weir_storage *storage;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(peers) / sizeof(peers[0]); i++) {
+		unsigned files;
+
+		assert_true(peer_start(&peer, peers[i]));
+		assert_true(open_storage("", &storage) < 0);
+		files = test_files();
+		for (unsigned j = 0; j < 3; j++)
+			assert_true(open_storage("", &storage) < 0);
+		assert_int_equal(test_files(), files);
+		peer_end(&peer);
+	}
+}
+
+/* What a URI says is what is gone by. */
+static void each_key_is_gone_by(void **state)
+{
+	static const u8 id[16] = { 0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+				   0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff };
+	const struct nvmf *nvmf;
+	struct weir_storage *storage;
+
+	(void)state;
+	assert_true(peer_start(&peer, ""));
+	must(open_storage("connect_ms=70001&keep_alive_ms=80002&ctrl_loss_s=31&mdts=32K&queues=1&nsid=1&ro=1"
+			  "&mover=pull&iopolicy=queue-depth&hostnqn=nqn.2026-11.test:me"
+			  "&hostid=00112233445566778899aabbccddeeff",
+			  &storage));
+	nvmf = (const struct nvmf *)storage->transport;
+	assert_int_equal(nvmf->keys.connect_ms, 70001);
+	assert_int_equal(nvmf->keys.keep_alive_ms, 80002);
+	assert_int_equal(nvmf->keys.ctrl_loss_ms, 31000);
+	assert_int_equal(nvmf->keys.mdts, 32768);
+	assert_int_equal(nvmf->keys.policy, NVMF_QUEUE_DEPTH);
+	assert_string_equal(nvmf->keys.host.nqn, "nqn.2026-11.test:me");
+	assert_memory_equal(nvmf->keys.host.id, id, sizeof(id));
+	assert_int_equal(nvmf->queue_count, 2);
+	assert_int_equal(nvmf->base.most_queues, 1);
+	assert_int_equal(nvmf->base.nsid, 1);
+	assert_true(nvmf->base.read_only);
+	assert_int_equal(nvmf->base.mover, WEIR_MOVER_PULL);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_int_equal(peer_printed(&peer, "connect 0 nqn.2026-11.test:me"), 1);
+	assert_int_equal(peer_printed(&peer, "connect 1"), 1);
+	assert_int_equal(peer_printed(&peer, "connect 2"), 0);
+}
+
+static struct weir_transport_stats stats_of(const struct weir_storage *storage)
+{
+	struct weir_transport_stats stats = { .changed = true };
+
+	storage->transport->ops->stats(storage->transport, &stats);
+	return stats;
+}
+
+/* Payload by its way, each byte once; blocks that were changed; digests that were wrong. */
+static void what_a_network_storage_counts(void **state)
+{
+	struct weir_storage *storage;
+	struct weir_transport_stats stats;
+	const struct nvmf *nvmf;
+
+	(void)state;
+	assert_true(peer_start(&peer, ""));
+	must(open_storage("", &storage));
+	must(weir_storage_read(storage, 0, found, 12288));
+	stats = stats_of(storage);
+	assert_int_equal(stats.bytes_read, 12288);
+	assert_int_equal(stats.bytes_written, 0);
+	assert_false(stats.changed);
+	must(weir_storage_write(storage, 0, found, 65536));
+	stats = stats_of(storage);
+	assert_int_equal(stats.bytes_read, 12288);
+	assert_int_equal(stats.bytes_written, 65536);
+	assert_true(stats.changed);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+	assert_true(peer_start(&peer, "flip:count=2"));
+	must(open_storage("digest=data", &storage));
+	must(weir_storage_read(storage, 0, found, 4096));
+	nvmf = (const struct nvmf *)storage->transport;
+	assert_int_equal(load_relaxed_u64(&nvmf->counters.digest_errors), 2);
+	assert_int_equal(load_relaxed_u64(&nvmf->counters.resent), 0);
+	must(weir_storage_close(storage));
+	peer_end(&peer);
+}
+
+/* The state of the group that the URI's namespace is in; of no one in particular, the best. */
+static void a_path_is_reported_by_its_namespace(void **state)
+{
+	static const uint32_t states[] = { NVME_ANA_INACCESSIBLE, NVME_ANA_PERSISTENT_LOSS };
+
+	(void)state;
+	for (unsigned named = 0; named < 2; named++) {
+		struct weir_path_report reports[WEIR_ADDRESS_MOST];
+		char uri[PEER_URI_BYTES];
+		unsigned count;
+
+		assert_true(peer_start(&peer, "--ana 1 --ana-state 4"));
+		must(weir_fabrics_paths(
+			peer_uri(&peer, named ? "nsid=1&connect_ms=60000" : "connect_ms=60000", uri), reports,
+			&count));
+		peer_end(&peer);
+		assert_int_equal(count, 1);
+		assert_int_equal(reports[0].error, 0);
+		assert_int_equal(reports[0].state, states[named]);
+	}
+}
+
+/* A log that says that it has more entries than anybody could want is not believed. */
+static void a_discovery_log_has_its_limit(void **state)
+{
+	static const char *const peers[] = { "--records 1025", "--records 4294967297" };
+	struct weir_host_identity host = { .nqn = "nqn.2026-11.test:me", .id = { 1 } };
+	struct weir_address address = { .host = "127.0.0.1" };
+	struct weir_discovered log;
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) {
+		char args[80];
+
+		snprintf(args, sizeof(args), "%s --nqn " NVME_DISCOVERY_NQN, peers[i]);
+		assert_true(peer_start(&peer, args));
+		snprintf(address.port, sizeof(address.port), "%u", peer.port);
+		assert_int_equal(weir_fabrics_discover("a test", &address, &host, 60000, &log), -EPROTO);
+		assert_non_null(strstr(weir_last_error(), "1024 are read at most"));
+		assert_null(log.entries);
+		peer_end(&peer);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -356,6 +525,12 @@ int main(void)
 		cmocka_unit_test(retry_delays_are_known_to_each_association),
 		cmocka_unit_test(the_next_address_is_tried_in_time),
 		cmocka_unit_test(an_answer_that_waits_is_no_silence),
+		cmocka_unit_test(each_association_has_all_queues),
+		cmocka_unit_test(a_peer_that_is_no_controller_is_left),
+		cmocka_unit_test(each_key_is_gone_by),
+		cmocka_unit_test(what_a_network_storage_counts),
+		cmocka_unit_test(a_path_is_reported_by_its_namespace),
+		cmocka_unit_test(a_discovery_log_has_its_limit),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -17,9 +17,10 @@ Keep Alive included), shuffle (answers in pairs, the later one first). flush=COD
 data, or no more than that was asked for) a write or Dataset Management.
 A transfer beyond --mdts is refused. With --icdoff data of an I/O command does not begin where the command ends: it prints "inside" if it does.
 With --events it has those of namespaces, and prints what a host asks for.
-With --ana N it has ANA, and prints which part of the log a host reads; there the namespace's group is behind N others.
+With --ana N it has ANA, and prints which part of the log a host reads; there the namespace's group is behind N others,
+and its state is --ana-state. It prints how many R2Ts a host takes, and how many queues it asks for.
 Of Keep Alive: --late-ms is how long its answer takes. With --crdt it has a retry delay, and prints what a host says that it knows.
-Of the discovery log: --changes N, it is another one behind each of the first N reads of its header.
+Of the discovery log: --changes N, it is another one behind each of the first N reads of its header. It says that it has --records entries.
 Of commands behind a connection that was lost: --again N prints "early" if another one comes before the first N of a queue are answered.
 Of a restart: swap=NGUID (from this Connect to the admin queue on the namespace is another one).
 Of connecting: unready (CSTS stays 0; --to is CAP.TO), refuse=STATUS (Connect of queue QID=queue fails), ic=FIELD (ICResp is wrong: type, pfv, dgst, maxh2c, short; or late), deaf (accepts, says nothing), leave (closes the admin queue's connection
@@ -172,6 +173,7 @@ class Connection:
         if kind != 0:
             raise Gone()
         dgst = head[3] & self.peer.args.digests
+        self.peer.say("maxr2t", struct.unpack_from("<I", head, 4)[0])
         wrong = self.peer.fault("ic")
         field = wrong.value if wrong else ""
         time.sleep(0.3 if field == "late" else 0)
@@ -406,20 +408,20 @@ class Connection:
         struct.pack_into("<BBB", entry, 0, 3, 1, 2)
         entry[32:64], entry[256:512] = b"4420".ljust(32), f"nqn.2026-11.test:g{peer.generation}".encode().ljust(256, b"\0")
         entry[512:768] = b"127.0.0.1".ljust(256)
-        log = struct.pack("<QQH", peer.generation, 1, 0).ljust(1024, b"\0") + bytes(entry)
+        log = struct.pack("<QQH", peer.generation, peer.args.records, 0).ljust(1024, b"\0") + bytes(entry)
         if at == 0 and peer.args.changes:
             peer.args.changes -= 1
             peer.generation += 1
         return log[at:at + n]
 
     def ana_log(self, cid, at, n):
-        """All groups are inaccessible, but that of namespace 1, which is non-optimized."""
+        """All groups are inaccessible, but that of namespace 1."""
         peer = self.peer
         peer.say("log", at, n)
         log = struct.pack("<QHHI", 1, peer.args.ana + 1, 0, 0)
         for group in range(peer.args.ana + 1):
             last = group == peer.args.ana
-            log += struct.pack("<IIQB15xI", group + 1, 1, 1, 2 if last else 3, 1 if last else group + 2)
+            log += struct.pack("<IIQB15xI", group + 1, 1, 1, peer.args.ana_state if last else 3, 1 if last else group + 2)
         if n > 4096 << peer.args.mdts or at >= len(log):
             return self.response(cid, 0x4002)
         data = log[at:at + n].ljust(n, b"\0")
@@ -443,6 +445,7 @@ class Connection:
         if opcode == 9 and sqe[40] == 7 and peer.fault("hush"):
             time.sleep(3600)
         if opcode == 9 and sqe[40] == 7:
+            peer.say("asked", struct.unpack_from("<H", sqe, 44)[0])
             return self.response(cid, 0, min(struct.unpack_from("<H", sqe, 44)[0], peer.args.queues - 1) * 0x10001)
         if opcode == 9 and sqe[40] == 0x16:
             peer.say("behavior", len(data), data[0])
@@ -550,6 +553,8 @@ def main():
     parser.add_argument("--maxcmd", type=int, default=0)
     parser.add_argument("--mdts", type=int, default=5)
     parser.add_argument("--ana", type=int, default=0)
+    parser.add_argument("--ana-state", type=int, default=2)
+    parser.add_argument("--records", type=int, default=1)
     parser.add_argument("--queues", type=int, default=64)
     parser.add_argument("--namespaces", type=int, default=1)
     parser.add_argument("--events", action="store_true")
