@@ -17,6 +17,7 @@
 
 #include <weir/weir.h>
 
+#include "../../rig/leaks.h"
 #include "transport/fabrics/chap.h"
 
 static const struct weir_chap_names names = { "nqn.2026-11.org.example:host",
@@ -448,6 +449,7 @@ static void test_a_secret_that_others_can_read(void **state)
 	char path[] = "/tmp/weir_chap_test_XXXXXX";
 	struct weir_chap_secret secret;
 	int file = mkstemp(path);
+	unsigned files = test_files();
 
 	(void)state;
 	assert_true(file >= 0 && write(file, known_secret, sizeof(known_secret) - 1) > 0 &&
@@ -458,6 +460,7 @@ static void test_a_secret_that_others_can_read(void **state)
 	assert_int_equal(fchmod(file, 0600), 0);
 	assert_int_equal(weir_chap_secret_load(path, &secret), 0);
 	assert_int_equal(secret.bytes, 32);
+	assert_int_equal(test_files(), files); /* a file that was refused is closed, too */
 	close(file);
 	unlink(path);
 	assert_true(weir_chap_secret_load(path, &secret) < 0);

@@ -200,6 +200,39 @@ static void data_of_two_registrations(void **state)
 	free(data);
 }
 
+/* Memory of a slot that short data has gone through is too short for longer data. */
+static void a_slot_grows_with_its_data(void **state)
+{
+	enum { WHOLE = 16384, PART = 4096 };
+	static const uint32_t lengths[] = { 2 * PART, WHOLE, 2 * PART };
+	unsigned char *data = aligned_alloc(PART, WHOLE);
+	char uri[512];
+
+	(void)state;
+	assert_non_null(data);
+	snprintf(uri, sizeof(uri), "nvmf:%s/" NQN "?" HOST, weir_target_address(target, 0));
+	must(weir_storage_open(
+		context, uri, WEIR_OPTIONS(storage, .queues = 1, .depth = DEPTH, .max_transfer_bytes = WHOLE),
+		&storage));
+	must(weir_dma_map_add(context->dma, data, PART));
+	must(weir_dma_map_add(context->dma, data + PART, WHOLE - PART));
+	for (unsigned i = 0; i < 3 * 2 * DEPTH; i++) { /* each slot has had its share of either */
+		uint32_t bytes = lengths[i / (2 * DEPTH)];
+
+		for (unsigned at = 0; at < bytes; at++)
+			data[at] = wrote[at] = (unsigned char)(at / 7 + at / PART + i + 1);
+		move(NVME_OPCODE_WRITE, data, bytes);
+		memset(data, 0x5a, bytes);
+		move(NVME_OPCODE_READ, data, bytes);
+		assert_memory_equal(data, wrote, bytes);
+	}
+	must(weir_dma_map_remove(context->dma, data));
+	must(weir_dma_map_remove(context->dma, data + PART));
+	assert_int_equal(fake_verbs.bad_accesses, 0);
+	assert_int_equal(value(RECONNECTS), 0);
+	free(data);
+}
+
 /* Responses arrive before the completion of what they answer; capsules before that of the last response. */
 static void completions_may_be_late(void **state)
 {
@@ -442,6 +475,7 @@ int main(void)
 		cmocka_unit_test(keyed_descriptors_have_24_bits_of_length),
 		cmocka_unit_test_setup_teardown(data_moves_under_keys_made_once, serve, end),
 		cmocka_unit_test_setup_teardown(data_of_two_registrations, serve, end),
+		cmocka_unit_test_setup_teardown(a_slot_grows_with_its_data, serve, end),
 		cmocka_unit_test_setup_teardown(completions_may_be_late, serve, end),
 		cmocka_unit_test_setup_teardown(a_broken_connection_comes_back, serve, end),
 		cmocka_unit_test_setup_teardown(two_paths_carry_commands, serve, end),
