@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kernel_reset_test.c: resets of a controller that the kernel's driver keeps: whose they are, and what is
- * left of our queue pairs. And its disks, which the system must not have meanwhile.
+ * left of our queue pairs. And its disks, which the system must not have meanwhile; what the module is added.
  *
  * transport_kernel.c alone is linked. The driver is a stand-in, and so is the kernel module: its node is a
  * memfd.
@@ -38,6 +38,9 @@ enum { PAGE = 4096, DRIVERS_QUEUES = 2, GRANTED = 4 };
  * @fails: it cannot reset the controller
  * @resets: that it was asked for, and began
  * @deletions: queues that were deleted by a command
+ * @status: of deletions, and of Identify
+ * @granted: dword 0 of Number of Queues
+ * @data: prp1 of Identify
  */
 static struct driver {
 	enum weir_nvme_driver_state state;
@@ -46,11 +49,16 @@ static struct driver {
 	bool fails;
 	unsigned resets;
 	unsigned deletions;
+	int status;
+	uint32_t granted;
+	uint64_t data;
 } driver;
 
-static unsigned pairs;    /* that the module knows */
-static unsigned taken;    /* number of a queue that somebody else has; 0: of none */
-static bool no_doorbells; /* that could be mapped */
+static unsigned pairs;              /* that the module knows */
+static struct weir_p2p_queue added; /* of the last one, as it was added */
+static uint64_t function;           /* address of the controller, packed */
+static unsigned taken;              /* number of a queue that somebody else has; 0: of none */
+static bool no_doorbells;           /* that could be mapped */
 static struct weir_window window;
 static struct weir_transport *transport;
 
@@ -68,6 +76,7 @@ int ioctl(int file, unsigned long call, ...)
 		return -1;
 	}
 	if (call == WEIR_P2P_QUEUE_ADD) {
+		added = *queue;
 		queue->handle = ++pairs;
 		queue->mmap_offset = no_doorbells;
 		queue->mmap_bytes = PAGE;
@@ -172,9 +181,16 @@ int weir_nvme_driver_admin(const struct weir_nvme_driver *of, const struct nvme_
 	uint8_t opcode = (uint8_t)command->cdw0;
 
 	(void)of;
-	*result = (GRANTED - 1) << 16 | (GRANTED - 1);
+	*result = driver.granted;
 	driver.deletions += opcode == NVME_ADMIN_DELETE_SQ || opcode == NVME_ADMIN_DELETE_CQ;
-	return 0;
+	if (opcode == NVME_ADMIN_IDENTIFY) {
+		driver.data = command->prp1;
+		memset((void *)(uintptr_t)command->prp1, 0x5a, NVME_PAGE_BYTES);
+	}
+	return opcode == NVME_ADMIN_DELETE_SQ || opcode == NVME_ADMIN_DELETE_CQ ||
+			       opcode == NVME_ADMIN_IDENTIFY
+		       ? driver.status
+		       : 0;
 }
 
 bool weir_nvme_driver_disk(const struct weir_nvme_driver *of, uint32_t nsid, char name[WEIR_NVME_DRIVER_NAME])
@@ -197,7 +213,9 @@ static int open_as(bool read_only, enum weir_nvme_in_use in_use)
 	struct weir_uri uri = { .text = "nvme:0000:01:00.0?driver=kernel" };
 	struct weir_transport_request request = { .uri = &uri, .window = &window, .read_only = read_only };
 	struct weir_transport base = { .ops = NULL };
-	struct weir_nvme_keys keys = { .owner = WEIR_NVME_OWNER_KERNEL, .in_use = in_use };
+	struct weir_nvme_keys keys = { .address = { .packed = function },
+				       .owner = WEIR_NVME_OWNER_KERNEL,
+				       .in_use = in_use };
 
 	return weir_nvme_kernel_open(&request, &base, &keys, &transport);
 }
@@ -206,7 +224,8 @@ static int open_as(bool read_only, enum weir_nvme_in_use in_use)
 static int open_one(void **state)
 {
 	(void)state;
-	driver = (struct driver){ .state = WEIR_NVME_DRIVER_LIVE };
+	driver = (struct driver){ .state = WEIR_NVME_DRIVER_LIVE,
+				  .granted = (GRANTED - 1) << 16 | (GRANTED - 1) };
 	disk.there = true;
 	disk.opened = disk.error = 0;
 	window = (struct weir_window){ .node = memfd_create("doorbells", 0), .bytes = PAGE };
@@ -399,6 +418,93 @@ static void a_disk_that_may_be_in_use(void **state)
 	}
 }
 
+/* As many pairs as there are queues of either kind, but for the driver's. */
+static void the_fewer_of_both_kinds_count(void **state)
+{
+	static const struct {
+		uint32_t sqs, cqs, most;
+	} rows[] = { { 4, 3, 2 }, { 3, 6, 2 }, { 2, 2, 1 }, { 65536, 65536, 65535 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		close_now();
+		driver.granted = (rows[i].cqs - 1) << 16 | (rows[i].sqs - 1);
+		assert_int_equal(open_as(true, WEIR_NVME_IN_USE_ALLOW), 0);
+		assert_int_equal(transport->most_queues, rows[i].most);
+		assert_int_equal(transport->most_entries, 64);
+	}
+	close_now();
+	driver.granted = 5 << 16;
+	assert_int_equal(open_as(true, WEIR_NVME_IN_USE_ALLOW), -EBUSY);
+	assert_non_null(strstr(weir_last_error(), "has 1 I/O queue pairs, and the kernel's driver has them"));
+}
+
+/* Whose queues they are, and where their rings lie in the window, beyond 4 GiB, too. */
+static void what_the_module_is_given(void **state)
+{
+	const uint64_t far = (uint64_t)5 << 30, at = (uint64_t)1 << 32;
+
+	(void)state;
+	close_now();
+	function = (uint64_t)0x12345 << 16 | 0x67 << 8 | 0x1e << 3 | 5;
+	window.handle = 9;
+	window.host = (void *)(uintptr_t)at;
+	assert_int_equal(open_as(true, WEIR_NVME_IN_USE_ALLOW), 0);
+	assert_int_equal(transport->ops->adopt(transport, &(struct weir_rings){ .sq = at + far,
+										.sq_bytes = 8192,
+										.cq = at + far + 8192,
+										.cq_bytes = 4096 }),
+			 0);
+	assert_int_equal(added.size, sizeof(added));
+	assert_int_equal(added.ssd.domain, 0x12345);
+	assert_int_equal(added.ssd.bus, 0x67);
+	assert_int_equal(added.ssd.device, 0x1e);
+	assert_int_equal(added.ssd.function, 5);
+	assert_int_equal(added.qid, DRIVERS_QUEUES);
+	assert_true(added.sq.handle == 9 && added.sq.offset == far && added.sq.bytes == 8192);
+	assert_true(added.cq.handle == 9 && added.cq.offset == far + 8192 && added.cq.bytes == 4096);
+	function = 0;
+}
+
+/* By memory of the host, which the driver's controller reaches; a refusal brings nothing. */
+static void what_identify_brings(void **state)
+{
+	static _Alignas(NVME_PAGE_BYTES) unsigned char page[NVME_PAGE_BYTES];
+	const struct nvme_sqe command = { .cdw0 = NVME_ADMIN_IDENTIFY, .prp1 = (uintptr_t)page };
+	uint32_t result;
+
+	(void)state;
+	for (int status = NVME_STATUS_INVALID_FIELD; status >= 0; status -= NVME_STATUS_INVALID_FIELD) {
+		memset(page, 0, sizeof(page));
+		driver.status = status;
+		assert_int_equal(transport->ops->admin(transport, &command, 0, &result), status);
+		assert_true(driver.data != (uintptr_t)page && driver.data % NVME_PAGE_BYTES == 0);
+		for (size_t i = 0; i < sizeof(page); i++)
+			assert_int_equal(page[i], status ? 0 : 0x5a);
+	}
+}
+
+/* A queue that the controller does not know is deleted; with any other refusal it may have it, and is reset.
+ */
+static void what_is_left_is_reset(void **state)
+{
+	static const int statuses[] = { NVME_STATUS_INVALID_QID | NVME_STATUS_DNR, NVME_STATUS_INVALID_FIELD,
+					-EIO };
+
+	for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+		void *doorbells = (void *)(uintptr_t)transport->ops->doorbell(
+			transport, 2 * transport->ops->queue_id(transport, 0));
+
+		driver.status = statuses[i];
+		close_now();
+		assert_int_equal(driver.resets, i != 0);
+		assert_int_equal(driver.deletions, i ? 1 : 2);
+		assert_int_equal(pairs, 0);
+		assert_int_equal(msync(doorbells, PAGE, MS_ASYNC), -1); /* nothing is mapped there */
+		assert_int_equal(close(window.node) + open_one(state), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -412,6 +518,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_disk_is_nobody_elses, open_one, close_one),
 		cmocka_unit_test_setup_teardown(a_disk_in_use_is_refused, open_one, close_one),
 		cmocka_unit_test_setup_teardown(a_disk_that_may_be_in_use, open_one, close_one),
+		cmocka_unit_test_setup_teardown(the_fewer_of_both_kinds_count, open_one, close_one),
+		cmocka_unit_test_setup_teardown(what_the_module_is_given, open_one, close_one),
+		cmocka_unit_test_setup_teardown(what_identify_brings, open_one, close_one),
+		cmocka_unit_test_setup_teardown(what_is_left_is_reset, open_one, close_one),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

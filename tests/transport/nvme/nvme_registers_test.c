@@ -119,15 +119,35 @@ bool weir_pci_parse(const char *text, struct weir_pci *out)
 	return true;
 }
 
+/** struct key - of the URI, and its value; of words, which of them */
+struct key {
+	const char *name;
+	unsigned value;
+};
+
+static const struct key *keys;          /* as far as they are given; a name of NULL ends them */
+static struct weir_transport base_seen; /* what came of them */
+static struct weir_nvme_keys keys_seen;
+
+static const struct key *key_of(const char *name)
+{
+	for (const struct key *key = keys; key && key->name; key++)
+		if (!strcmp(key->name, name))
+			return key;
+	return NULL;
+}
+
 int weir_uri_take_u64(struct weir_uri *uri, const char *key, uint64_t least, uint64_t most, uint64_t *value)
 {
-	(void)uri, (void)key, (void)least, (void)most, (void)value;
+	(void)uri, (void)least, (void)most;
+	*value = key_of(key) ? key_of(key)->value : *value;
 	return 0;
 }
 
 int weir_uri_take_choice(struct weir_uri *uri, const char *key, const char *const *choices, unsigned *value)
 {
-	(void)uri, (void)key, (void)choices, (void)value;
+	(void)uri, (void)choices;
+	*value = key_of(key) ? key_of(key)->value : *value;
 	return 0;
 }
 
@@ -138,9 +158,11 @@ int weir_uri_finish(const struct weir_uri *uri, const char *known_keys)
 }
 
 int weir_nvme_kernel_open(struct weir_transport_request *request, const struct weir_transport *base,
-			  const struct weir_nvme_keys *keys, struct weir_transport **out)
+			  const struct weir_nvme_keys *of, struct weir_transport **out)
 {
-	(void)request, (void)base, (void)keys, (void)out;
+	(void)request, (void)out;
+	base_seen = *base;
+	keys_seen = *of;
 	return -ENOTSUP;
 }
 
@@ -150,7 +172,8 @@ int weir_nvme_shared_open(struct weir_transport_request *request, const struct w
 {
 	int error = source->open(source->of, &raw);
 
-	(void)request, (void)base;
+	(void)request;
+	base_seen = *base;
 	if (!error)
 		*out = raw.transport;
 	return error;
@@ -159,7 +182,7 @@ int weir_nvme_shared_open(struct weir_transport_request *request, const struct w
 static int open_it(struct weir_transport **out)
 {
 	struct weir_uri uri = { .text = "nvme:01:00.0", .body = "01:00.0" };
-	struct weir_transport_request request = { .uri = &uri };
+	struct weir_transport_request request = { .uri = &uri, .peer_memory = true };
 
 	*out = NULL;
 	return weir_transport_nvme.open(&request, out);
@@ -271,6 +294,48 @@ static void what_is_gone_is_halted(void **state)
 	closed(transport);
 }
 
+static void check_base(void)
+{
+	assert_int_equal(base_seen.nsid, 5);
+	assert_int_equal(base_seen.most_queues, 3);
+	assert_true(base_seen.read_only);
+	assert_int_equal(base_seen.mover, WEIR_MOVER_PULL);
+	assert_int_equal(base_seen.shadow, WEIR_SHADOW_OFF);
+	assert_int_equal(base_seen.doorbell, WEIR_DOORBELL_HOST);
+	assert_int_equal(base_seen.gpu_memory, WEIR_GPU_MEMORY_QUEUES);
+	assert_true(base_seen.registers);
+}
+
+/* What a URI says is what is gone by, whosever the controller is; what it does not say is as it always is. */
+static void each_key_is_gone_by(void **state)
+{
+	struct key given[] = { { "driver", 0 }, { "nsid", 5 },   { "queues", 3 },   { "ro", 1 },
+			       { "mover", 2 },  { "shadow", 1 }, { "doorbell", 2 }, { "gpu_memory", 2 },
+			       { "in_use", 1 }, { "vfio", 1 },   { NULL, 0 } };
+	struct weir_transport *transport;
+
+	(void)state;
+	keys = given;
+	closed(opened(0, BAR_BYTES));
+	check_base();
+	given[0].value = WEIR_NVME_OWNER_KERNEL;
+	assert_int_equal(open_it(&transport), -ENOTSUP);
+	check_base();
+	assert_int_equal(keys_seen.owner, WEIR_NVME_OWNER_KERNEL);
+	assert_int_equal(keys_seen.in_use, WEIR_NVME_IN_USE_ALLOW);
+	assert_int_equal(keys_seen.choice, WEIR_VFIO_GROUP);
+	assert_int_equal(keys_seen.address.packed, 256);
+	assert_true(keys_seen.memory_given);
+	given[1].name = NULL;
+	assert_int_equal(open_it(&transport), -ENOTSUP);
+	assert_false(keys_seen.memory_given);
+	assert_int_equal(keys_seen.in_use, WEIR_NVME_IN_USE_REFUSE);
+	assert_int_equal(keys_seen.choice, WEIR_VFIO_AUTO);
+	assert_int_equal(base_seen.gpu_memory, WEIR_GPU_MEMORY_NONE);
+	assert_int_equal(base_seen.nsid + base_seen.most_queues + base_seen.read_only, 0);
+	keys = NULL;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +343,7 @@ int main(void)
 		cmocka_unit_test(doorbells),
 		cmocka_unit_test(a_bar_that_is_too_small),
 		cmocka_unit_test(what_is_gone_is_halted),
+		cmocka_unit_test(each_key_is_gone_by),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

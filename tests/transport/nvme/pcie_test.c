@@ -8,9 +8,11 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <linux/nvme_ioctl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -401,6 +403,73 @@ static void test_the_kernels_driver(void **state)
 	weir_nvme_driver_close(&driver);
 }
 
+/* A driver that answers, in the place of /dev/nvme3: what it was given, and what it says. */
+static bool driver_answers;
+static struct nvme_admin_cmd given;
+static int answer, answer_error;
+static unsigned resets_asked;
+
+int ioctl(int file, unsigned long call, ...)
+{
+	va_list list;
+	void *argument;
+
+	va_start(list, call);
+	argument = va_arg(list, void *);
+	va_end(list);
+	if (!driver_answers)
+		return (int)syscall(SYS_ioctl, file, call, argument);
+	if (answer_error)
+		return errno = answer_error, -1;
+	if (call == NVME_IOCTL_RESET)
+		return resets_asked++, 0;
+	assert_int_equal(call, NVME_IOCTL_ADMIN_CMD);
+	given = *(struct nvme_admin_cmd *)argument;
+	((struct nvme_admin_cmd *)argument)->result = 77;
+	return answer;
+}
+
+/* All of a command goes to the driver, with a page where it has one; what comes of it is the caller's. */
+static void test_commands_by_the_kernels_driver(void **state)
+{
+	const struct nvme_sqe command = { .cdw0 = NVME_ADMIN_SET_FEATURES | 5u << 16,
+					  .nsid = 3,
+					  .prp1 = ((uint64_t)7 << 32) + 4096,
+					  .cdw10 = 11,
+					  .cdw11 = 12 };
+	struct nvme_sqe bare = command;
+	struct weir_nvme_driver driver;
+	uint32_t result = 0;
+
+	(void)state;
+	put_driven("live\n");
+	assert_int_equal(open_driven(&driver), 0);
+	driver_answers = true;
+	assert_int_equal(weir_nvme_driver_admin(&driver, &command, &result), 0);
+	assert_int_equal(result, 77);
+	assert_int_equal(given.opcode, NVME_ADMIN_SET_FEATURES);
+	assert_int_equal(given.nsid, 3);
+	assert_true(given.addr == ((uint64_t)7 << 32) + 4096);
+	assert_int_equal(given.data_len, 4096);
+	assert_int_equal(given.cdw10, 11);
+	assert_int_equal(given.cdw11, 12);
+	bare.prp1 = 0;
+	answer = NVME_STATUS_INVALID_FIELD | NVME_STATUS_DNR;
+	assert_int_equal(weir_nvme_driver_admin(&driver, &bare, &result), answer);
+	assert_int_equal(given.data_len, 0);
+	answer = 0;
+	assert_int_equal(weir_nvme_driver_reset(&driver), 0);
+	assert_int_equal(resets_asked, 1);
+	answer_error = EACCES;
+	assert_int_equal(weir_nvme_driver_admin(&driver, &command, &result), -EPERM);
+	assert_non_null(strstr(weir_last_error(), "which lacks CAP_SYS_ADMIN"));
+	answer_error = EBUSY;
+	assert_int_equal(weir_nvme_driver_reset(&driver), -EBUSY);
+	answer_error = 0;
+	driver_answers = false;
+	weir_nvme_driver_close(&driver);
+}
+
 /* Opened and closed, or not opened after all: no file stays open. */
 static void test_the_kernels_driver_let_go(void **state)
 {
@@ -519,6 +588,7 @@ int main(void)
 		CASE(test_ways),
 		CASE(test_the_kernels_driver),
 		CASE(test_a_reset_of_the_kernels_driver_is_waited_for),
+		CASE(test_commands_by_the_kernels_driver),
 		CASE(test_the_kernels_driver_let_go),
 		CASE(test_no_driver_of_the_kernels),
 		CASE(test_disks_of_namespaces),

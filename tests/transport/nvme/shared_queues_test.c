@@ -2,13 +2,15 @@
 /*
  * shared_queues_test.c: what is noted of queue pairs of a shared controller. The test is the controller.
  *
- * Checked: commands that are done, refused, and left unanswered; words of shadow doorbells of a number that
- * somebody had before.
+ * Checked: commands that are done, refused, and left unanswered, and their time; which numbers a storage
+ * gets; words of shadow doorbells of a number that somebody had before.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -115,6 +117,71 @@ static void what_the_controller_may_have(void **state)
 	}
 }
 
+/* As long as whoever asks says, of each command anew. */
+static void a_command_has_the_time_that_it_is_given(void **state)
+{
+	static const unsigned times_ms[] = { 7, 60000, 3 };
+	const struct nvme_sqe command = { .cdw0 = NVME_ADMIN_CREATE_CQ, .cdw10 = 2 };
+	uint32_t result;
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(times_ms) / sizeof(times_ms[0]); i++) {
+		begin();
+		answer = DONE;
+		assert_int_equal(weir_nvme_member_admin(&member.base, &command, times_ms[i], &result), 0);
+		assert_int_equal(controller.admin.command_ms, times_ms[i]);
+	}
+}
+
+/* A storage whose pairs a reset has ended is told so, and sends nothing before it knows. */
+static void a_member_behind_sends_nothing(void **state)
+{
+	const struct nvme_sqe command = { .cdw0 = NVME_ADMIN_CREATE_CQ, .cdw10 = 2 };
+	unsigned ids[PAIRS] = { 0 };
+	uint32_t result;
+
+	(void)state;
+	begin();
+	answer = DONE;
+	controller.generation = 5;
+	member.ids = ids;
+	assert_int_equal(weir_nvme_member_adopt(&member.base, &(struct weir_rings){ .index = 0 }), 0);
+	assert_int_equal(weir_nvme_member_read32(&member.base, NVME_REGISTER_CSTS), NVME_CSTS_READY);
+	controller.generation++;
+	assert_true(weir_nvme_member_was_reset(&member.base));
+	assert_int_equal(weir_nvme_member_read32(&member.base, NVME_REGISTER_CSTS), 0);
+	assert_true(weir_nvme_member_admin(&member.base, &command, 1, &result) < 0);
+	assert_int_equal(doorbells[0], 0);
+	assert_false(numbers[1].cq);
+	assert_int_equal(weir_nvme_member_reset(&member.base), 0); /* one that was over */
+	assert_int_equal(doorbells[0], 0);
+	assert_false(weir_nvme_member_was_reset(&member.base));
+	assert_int_equal(weir_nvme_member_admin(&member.base, &command, 1, &result), 0);
+	assert_true(numbers[1].cq);
+}
+
+/* Numbers of its own are taken again in their order, and no more than there are. */
+static void numbers_are_as_many_as_there_are(void **state)
+{
+	unsigned ids[PAIRS + 1] = { 0 };
+
+	(void)state;
+	begin();
+	member.ids = ids;
+	numbers[1].owner = (struct weir_nvme_member *)&controller; /* another one's */
+	assert_int_equal(weir_nvme_shared_free(&controller), PAIRS - 1);
+	for (unsigned i = 0; i < PAIRS - 1; i++)
+		assert_int_equal(weir_nvme_member_adopt(&member.base, &(struct weir_rings){ .index = i }), 0);
+	assert_int_equal(weir_nvme_member_queue_id(&member.base, 0), 1);
+	assert_int_equal(weir_nvme_member_queue_id(&member.base, 1), 3);
+	assert_int_equal(weir_nvme_member_queue_id(&member.base, PAIRS - 2), PAIRS);
+	assert_int_equal(weir_nvme_member_adopt(&member.base, &(struct weir_rings){ .index = PAIRS - 1 }),
+			 -EBUSY);
+	assert_int_equal(weir_nvme_member_adopt(&member.base, &(struct weir_rings){ .index = 1 }), 0);
+	assert_int_equal(member.count, PAIRS - 1);
+	assert_int_equal(weir_nvme_member_queue_id(&member.base, 1), 3);
+}
+
 /* In both pages: doorbells and EventIdx. */
 static void words_of_a_number_that_was_used(void **state)
 {
@@ -141,8 +208,12 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_controller_may_have),
+		cmocka_unit_test(a_command_has_the_time_that_it_is_given),
+		cmocka_unit_test(a_member_behind_sends_nothing),
+		cmocka_unit_test(numbers_are_as_many_as_there_are),
 		cmocka_unit_test(words_of_a_number_that_was_used),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("shared_queues", tests, NULL, NULL);
 }

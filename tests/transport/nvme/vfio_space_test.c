@@ -12,9 +12,11 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "../../rig/leaks.h"
 #include "backend/error.h"
 #include "transport/nvme/vfio_way.h"
 
@@ -22,10 +24,13 @@ enum { PAGE = 4096, GROUP = 7 };
 
 static unsigned char memory[2 * PAGE];
 static unsigned mapped; /* regions that the IOMMU has */
+static int refuses;     /* errno of what it does not map; 0: it maps all */
 
 static int map(struct weir_vfio_space *space, uint64_t address, uint64_t bytes, void *host)
 {
 	(void)space, (void)address, (void)bytes, (void)host;
+	if (refuses)
+		return errno = refuses, -1;
 	mapped++;
 	return 0;
 }
@@ -122,12 +127,74 @@ static void one_way_for_a_group(void **state)
 	weir_vfio_space_leave(&second);
 }
 
+/* Why memory cannot be mapped is said; it is in no map then, and the next is mapped as if nothing had been.
+ */
+static void what_cannot_be_mapped_says_why(void **state)
+{
+	const uint64_t at = (uintptr_t)memory;
+	const struct {
+		int error;
+		uint64_t highest;
+		int said;
+		const char *words;
+	} rows[] = {
+		{ EINVAL, at + PAGE - 2, ERANGE, "the IOMMU takes addresses up to" }, /* but for one byte */
+		{ EINVAL, at + PAGE - 1, EINVAL, "cannot map 4096 bytes at" },
+		{ ENOMEM, UINT64_MAX, ENOMEM, "ulimit -l" },
+		{ ENOSPC, UINT64_MAX, ENOSPC, "dma_entry_limit" },
+		{ EFAULT, UINT64_MAX, EFAULT, "cannot map 4096 bytes at" },
+	};
+	struct weir_vfio vfio = joined(GROUP);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		refuses = rows[i].error;
+		vfio.space->highest = rows[i].highest;
+		assert_int_equal(weir_dma_map_add(vfio.space->map, memory, PAGE), -rows[i].said);
+		assert_non_null(strstr(weir_last_error(), rows[i].words));
+		refuses = 0;
+		assert_int_equal(weir_dma_map_add(vfio.space->map, memory, PAGE), 0);
+		assert_int_equal(mapped, 1);
+		assert_int_equal(weir_dma_map_remove(vfio.space->map, memory), 0);
+		assert_int_equal(mapped, 0);
+	}
+	give_up(&vfio);
+}
+
+/* A space's files are closed where its first device cannot be opened, and when nobody refers to it any more;
+ * until then they stay. */
+static void files_of_a_space(void **state)
+{
+	struct weir_vfio first = { .function = { .storage = "nvme:it", .group = GROUP } }, second = first;
+	unsigned files = test_files();
+
+	(void)state;
+	for (unsigned good = 0; good < 2; good++) {
+		assert_int_equal(weir_vfio_space_join(&first, WEIR_VFIO_GROUP), 0);
+		first.space->iommu = dup(STDERR_FILENO);
+		first.space->group = dup(STDERR_FILENO);
+		weir_vfio_space_joined(&first, good);
+		assert_int_equal(test_files(), files + (good ? 2 : 0));
+		if (!good)
+			weir_vfio_space_leave(&first);
+	}
+	assert_int_equal(weir_vfio_space_join(&second, WEIR_VFIO_GROUP), 0);
+	weir_vfio_space_joined(&second, false); /* the first one's stay */
+	assert_ptr_equal(second.space, first.space);
+	weir_vfio_space_leave(&second);
+	assert_int_equal(test_files(), files + 2);
+	weir_vfio_space_part(&first);
+	assert_int_equal(test_files(), files + 2); /* as long as somebody refers to it */
+	weir_vfio_space_leave(&first);
+	assert_int_equal(test_files(), files);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(devices_of_a_group_share),
-		cmocka_unit_test(nobody_joins_what_is_over),
-		cmocka_unit_test(one_way_for_a_group),
+		cmocka_unit_test(devices_of_a_group_share), cmocka_unit_test(nobody_joins_what_is_over),
+		cmocka_unit_test(one_way_for_a_group),      cmocka_unit_test(what_cannot_be_mapped_says_why),
+		cmocka_unit_test(files_of_a_space),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -31,7 +31,7 @@ static char calls[512];
 static unsigned long fails; /* a call */
 static int fails_with;
 static uint64_t mapped, mapped_bytes, mapped_from;
-static bool ranges_known;
+static bool ranges_known, not_viable, no_type1;
 
 static void note(const char *call)
 {
@@ -185,13 +185,13 @@ static int call_of_group(int file, unsigned long call, void *argument)
 	case VFIO_GET_API_VERSION: return VFIO_API_VERSION;
 	case VFIO_GROUP_GET_STATUS:
 		assert_int_equal(file, GROUP);
-		((struct vfio_group_status *)argument)->flags = VFIO_GROUP_FLAGS_VIABLE;
+		((struct vfio_group_status *)argument)->flags = not_viable ? 0 : VFIO_GROUP_FLAGS_VIABLE;
 		return 0;
 	case VFIO_GROUP_SET_CONTAINER:
 		assert_int_equal(*(int *)argument, CONTAINER);
 		note("container");
 		return 0;
-	case VFIO_CHECK_EXTENSION: return (int)(uintptr_t)argument == VFIO_TYPE1v2_IOMMU;
+	case VFIO_CHECK_EXTENSION: return !no_type1 && (int)(uintptr_t)argument == VFIO_TYPE1v2_IOMMU;
 	case VFIO_SET_IOMMU: note("type1"); return 0;
 	case VFIO_IOMMU_GET_INFO: return describe_ranges_of_group(argument);
 	case VFIO_GROUP_GET_DEVICE_FD:
@@ -336,12 +336,32 @@ static void what_linux_refuses(void **state)
 	fails = 0;
 }
 
+/* What Linux answers in the negative is no group to be used. */
+static void what_linux_does_not_have(void **state)
+{
+	struct weir_vfio vfio = fresh();
+
+	(void)state;
+	not_viable = true;
+	assert_int_equal(weir_vfio_group.open(&vfio), -EBUSY);
+	assert_string_equal(weir_last_error(), "not viable");
+	assert_string_equal(calls, "vfio 7");
+	not_viable = false;
+	vfio = fresh();
+	no_type1 = true;
+	assert_int_equal(weir_vfio_group.open(&vfio), -ENOTSUP);
+	assert_non_null(strstr(weir_last_error(), "has no type 1 IOMMU"));
+	assert_string_equal(calls, "vfio 7 container");
+	no_type1 = false;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_the_groups_file),
 		cmocka_unit_test(by_iommufd),
 		cmocka_unit_test(what_linux_refuses),
+		cmocka_unit_test(what_linux_does_not_have),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
