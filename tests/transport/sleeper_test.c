@@ -5,12 +5,14 @@
  *
  * A ring that is lost shows as a sleep that lasts as long as it may, which is a minute here.
  */
+#include <poll.h>
 #include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,6 +21,7 @@
 
 #include <weir/port.h>
 
+#include "../rig/leaks.h"
 #include "backend/posted.h"
 #include "transport/sleeper.h"
 
@@ -183,6 +186,73 @@ static void a_descriptor_wakes_it_too(void **state)
 	assert_true(now_ns() - begin < MINUTE_NS);
 	weir_sleeper_close(&sleeper);
 	close(other);
+}
+
+/* Where sleeps are counted nobody sleeps. */
+static struct pollfd slept_for[2];
+static struct timespec slept;
+static bool sleeps_are_counted;
+
+int __real_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask);
+int __wrap_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask);
+
+int __wrap_ppoll(struct pollfd *files, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
+{
+	if (!sleeps_are_counted)
+		return __real_ppoll(files, count, timeout, mask);
+	assert_int_equal(count, 2);
+	memcpy(slept_for, files, sizeof(slept_for));
+	slept = *timeout;
+	return 0;
+}
+
+/* To the nanosecond, for the thread's own file and for whatever else it sleeps for. */
+static void a_sleep_is_as_long_as_was_asked(void **state)
+{
+	static const uint64_t times_ns[] = { 0, 1, 999999999, 1000000000, 60500000007, (uint64_t)1 << 62 };
+	struct weir_sleeper sleeper;
+
+	(void)state;
+	assert_int_equal(weir_sleeper_open(&sleeper), 0);
+	sleeps_are_counted = true;
+	for (unsigned i = 0; i < 2 * sizeof(times_ns) / sizeof(times_ns[0]); i++) {
+		uint64_t ns = times_ns[i / 2];
+
+		if (i % 2)
+			weir_sleeper_wait_for(&sleeper, STDIN_FILENO, ns);
+		else
+			weir_sleeper_wait(&sleeper, ns);
+		assert_true((uint64_t)slept.tv_sec == ns / 1000000000);
+		assert_true((uint64_t)slept.tv_nsec == ns % 1000000000);
+		assert_int_equal(slept_for[0].fd, sleeper.file);
+		assert_int_equal(slept_for[1].fd, i % 2 ? STDIN_FILENO : -1);
+		assert_int_equal(slept_for[0].events & slept_for[1].events, POLLIN);
+	}
+	sleeps_are_counted = false;
+	weir_sleeper_close(&sleeper);
+}
+
+/* Its own file ends with it; another's does not. */
+static void files_of_sleepers(void **state)
+{
+	struct weir_sleeper own, shares;
+	unsigned files = test_files();
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(weir_sleeper_open(&own), 0);
+		assert_int_equal(test_files(), files + 1);
+		weir_sleeper_share(&shares, own.file);
+		weir_sleeper_attach(&shares, doorbells, sizeof(u32));
+		weir_sleeper_close(&shares);
+		weir_sleeper_close(&shares); /* nothing is left to be closed */
+		assert_int_equal(test_files(), files + 1);
+		weir_sleeper_wake(&own);
+		assert_int_equal(wakes(&own), 1);
+		weir_sleeper_close(&own);
+		assert_int_equal(own.file, -1);
+		assert_int_equal(test_files(), files);
+	}
 }
 
 static bool rung(u32 value)
@@ -369,10 +439,13 @@ int main(void)
 		cmocka_unit_test(those_of_one_page_are_answer_apart),
 		cmocka_unit_test(one_file_for_several),
 		cmocka_unit_test(a_descriptor_wakes_it_too),
+		cmocka_unit_test(a_sleep_is_as_long_as_was_asked),
+		cmocka_unit_test(files_of_sleepers),
 		cmocka_unit_test(no_ring_and_no_post_is_lost),
 		cmocka_unit_test(one_of_two_sees_the_other),
 		cmocka_unit_test(nothing_is_waited_for_that_was_posted),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests_name("sleeper", tests, NULL, NULL);
 }
