@@ -418,6 +418,68 @@ static void each_refusal_is_a_sentence(void **state)
 	round_trip();
 }
 
+/* A completion queue of a device that the test is: what has completed, and how often it was armed. */
+static unsigned completed, arms;
+static bool completes_as_it_is_armed, cannot_be_armed;
+
+static int poll_made(struct ibv_cq *cq, int most, struct ibv_wc *completions)
+{
+	int count = (int)completed < most ? (int)completed : most;
+
+	(void)cq, (void)completions;
+	completed -= (unsigned)count;
+	return count;
+}
+
+static int arm_made(struct ibv_cq *cq, int solicited)
+{
+	(void)cq;
+	assert_int_equal(solicited, 0);
+	arms++;
+	completed += completes_as_it_is_armed;
+	return cannot_be_armed;
+}
+
+/* It is armed when nothing is there, once for each notification; what has come just before that notifies
+ * nobody, and is found. */
+static void nothing_is_lost_as_it_is_armed(void **state)
+{
+	struct ibv_context device = { .ops = { .poll_cq = poll_made, .req_notify_cq = arm_made } };
+	struct ibv_cq cq = { .context = &device };
+	struct weir_rdma_link link = { .cq = &cq };
+	struct ibv_wc completions[4];
+
+	(void)state;
+	completed = 6;
+	assert_int_equal(weir_rdma_poll(&link, completions, 4), 4);
+	assert_int_equal(weir_rdma_poll(&link, completions, 4), 2);
+	assert_false(link.armed || arms);
+	completes_as_it_is_armed = true;
+	assert_int_equal(weir_rdma_poll(&link, completions, 4), 1);
+	assert_true(link.armed);
+	assert_int_equal(weir_rdma_poll(&link, completions, 4), 0);
+	assert_int_equal(arms, 1);
+	completes_as_it_is_armed = false;
+	link.armed = false;
+	assert_int_equal(weir_rdma_poll(&link, completions, 4), 0);
+	assert_int_equal(arms, 2);
+	link.armed = false;
+	cannot_be_armed = true;
+	assert_int_equal(weir_rdma_poll(&link, completions, 4), -EIO);
+	assert_false(link.armed);
+}
+
+/* As many reads as both ends have, in a byte. */
+static void reads_have_limits(void **state)
+{
+	(void)state;
+	assert_int_equal(weir_rdma_reads(16, 8), 8);
+	assert_int_equal(weir_rdma_reads(8, 16), 8);
+	assert_int_equal(weir_rdma_reads(1024, 254), 254);
+	assert_int_equal(weir_rdma_reads(1024, 1024), 255);
+	assert_int_equal(weir_rdma_reads(256, 4096), 255);
+}
+
 static void private_data_is_checked(void **state)
 {
 	struct nvme_rdma_request good = { .qid = 1, .hrqsize = 128, .hsqsize = 127 }, bad, out;
@@ -471,6 +533,8 @@ static void keyed_descriptors_have_24_bits_of_length(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_lost_as_it_is_armed),
+		cmocka_unit_test(reads_have_limits),
 		cmocka_unit_test(private_data_is_checked),
 		cmocka_unit_test(keyed_descriptors_have_24_bits_of_length),
 		cmocka_unit_test_setup_teardown(data_moves_under_keys_made_once, serve, end),
