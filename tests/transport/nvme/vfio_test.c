@@ -18,6 +18,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -27,7 +28,10 @@
 #include "transport/nvme/vfio.h"
 #include "transport/nvme/vfio_way.h"
 
-enum { BAR_BYTES = 8192, PAGE = 4096, AT_CONFIG = BAR_BYTES + 512, OTHERS = PCI_COMMAND_SERR };
+enum { BAR_BYTES = 8192, PAGE = 4096, OTHERS = PCI_COMMAND_SERR };
+
+/* Regions lie as far apart as Linux has them. */
+static const off_t AT_BAR = (off_t)1 << 40, AT_CONFIG = ((off_t)7 << 40) + 512;
 
 /** enum step - of opening, which fails */
 enum step { NONE, JOIN, OPEN, BAR, NO_MAPPING, CONFIG, IRQ, NO_CONFIG, STEPS };
@@ -90,7 +94,7 @@ static int describe_region(struct vfio_region_info *region)
 
 	if (fails == (bar ? BAR : CONFIG))
 		return errno = EIO, -1;
-	region->offset = bar ? 0 : fails == NO_CONFIG ? 1ull << 63 : AT_CONFIG;
+	region->offset = bar ? (uint64_t)AT_BAR : fails == NO_CONFIG ? 1ull << 63 : (uint64_t)AT_CONFIG;
 	region->size = bar ? BAR_BYTES : 256;
 	region->flags = bar && fails != NO_MAPPING ? VFIO_REGION_INFO_FLAG_MMAP : 0;
 	return 0;
@@ -129,8 +133,27 @@ static uint32_t word_of_bar(off_t at)
 {
 	uint32_t value;
 
-	assert_int_equal(pread(device, &value, sizeof(value), at), sizeof(value));
+	assert_int_equal(pread(device, &value, sizeof(value), AT_BAR + at), sizeof(value));
 	return value;
+}
+
+static bool no_place, dma_is_to_have_ended; /* no memory for the place of registers; before that */
+static unsigned places;
+
+/* Something takes the place of registers: DMA has ended before. */
+void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...)
+{
+	va_list list;
+	void *to;
+
+	va_start(list, flags);
+	to = va_arg(list, void *);
+	va_end(list);
+	places++;
+	assert_false(dma_is_to_have_ended && (command() & PCI_COMMAND_MASTER));
+	if (no_place)
+		return errno = ENOMEM, MAP_FAILED;
+	return (void *)syscall(SYS_mremap, old, old_bytes, bytes, flags, to);
 }
 
 static int set_up(void **state)
@@ -255,6 +278,46 @@ static void what_the_system_wants_it_has(void **state)
 	closed(vfio, files);
 }
 
+static void ask_for_it(void)
+{
+	const uint64_t one = 1;
+
+	assert_int_equal(write(asked, &one, sizeof(one)), sizeof(one));
+}
+
+/* Nothing arrives in memory of requests that have ended: DMA ends first. Where registers cannot be replaced
+ * the system waits, and asks again. */
+static void dma_ends_before_registers_do(void **state)
+{
+	unsigned files = test_files(), open;
+	struct weir_vfio *vfio = opened();
+	volatile uint32_t *registers;
+	size_t bytes;
+
+	(void)state;
+	registers = weir_vfio_registers(vfio, &bytes);
+	registers[7] = 3;
+	open = test_files();
+	dma_is_to_have_ended = no_place = true;
+	places = 0;
+	ask_for_it();
+	weir_vfio_give_way(vfio);
+	assert_int_equal(places, 1);
+	assert_int_equal(test_files(), open);
+	assert_int_equal(parts, 0);
+	assert_int_equal(registers[7], 3);
+	weir_vfio_give_way(vfio); /* nobody has asked again */
+	assert_int_equal(places, 1);
+	no_place = false;
+	ask_for_it();
+	weir_vfio_give_way(vfio);
+	assert_int_equal(places, 2);
+	assert_int_equal(registers[7], UINT32_MAX);
+	assert_int_equal(test_files(), files);
+	dma_is_to_have_ended = false;
+	closed(vfio, files);
+}
+
 /* Whatever step fails: it says so, does no DMA, and keeps nothing. */
 static void an_open_that_fails_leaves_nothing(void **state)
 {
@@ -290,6 +353,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(dma_is_allowed_and_ended, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(mappings_of_registers, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(what_the_system_wants_it_has, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(dma_ends_before_registers_do, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(an_open_that_fails_leaves_nothing, set_up, tear_down),
 	};
 
