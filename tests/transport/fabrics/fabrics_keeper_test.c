@@ -197,6 +197,80 @@ static void a_shutdown_is_complete_or_has_failed(void **state)
 	}
 }
 
+/* As of any controller: those of 64 bits whole, and a start has time to connect, too. */
+static void registers_of_a_controller_on_a_network(void **state)
+{
+	static const u64 rows[][2] = { { 1, 40 }, { 39, 40 }, { 40, 40 }, { 41, 41 }, { 255, 255 } };
+	const u64 others = ~((u64)0xff << 24), far = ((u64)0x12345678 << 32) | 0x9abcd000;
+	const struct weir_transport_ops *ops = &weir_transport_nvmf;
+	struct nvmf *nvmf = made_one();
+	struct weir_transport *transport = &nvmf->base;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		nvmf->controller.cap = (others & 0xfedcba9876543210) | rows[i][0] << 24;
+		assert_true(ops->read64(transport, NVME_REGISTER_CAP) ==
+			    ((others & 0xfedcba9876543210) | rows[i][1] << 24));
+	}
+	nvmf->controller.vs = 0x20000;
+	assert_int_equal(ops->read32(transport, NVME_REGISTER_VS), 0x20000);
+	ops->write64(transport, NVME_REGISTER_ASQ, far);
+	ops->write64(transport, NVME_REGISTER_ACQ, 2 * far);
+	ops->write32(transport, NVME_REGISTER_AQA, 77);
+	assert_true(load_relaxed_u64(&nvmf->registers.asq) == far); /* relaxed: there is one thread */
+	assert_true(load_relaxed_u64(&nvmf->registers.acq) == 2 * far);
+	assert_int_equal(load_relaxed_u32(&nvmf->registers.aqa), 77);
+	for (unsigned i = 0; i < 2; i++)
+		assert_true(ops->doorbell(transport, i) == (u64)(uintptr_t)&doorbells[i]);
+	end(nvmf);
+}
+
+/* A reset is what ends a controller that was enabled, as often as that is. */
+static void resets_are_falls_of_enable(void **state)
+{
+	static const u32 values[] = { 0, 1, 1, 0x4001, 0, 0, 0x4000, 1, 0 };
+	const struct weir_transport_ops *ops = &weir_transport_nvmf;
+	struct nvmf *nvmf = made_one();
+	unsigned falls = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
+		falls += i && (values[i - 1] & 1) && !(values[i] & 1);
+		ops->write32(&nvmf->base, NVME_REGISTER_CC, values[i]);
+		assert_int_equal(ops->read32(&nvmf->base, NVME_REGISTER_CC), values[i]);
+		assert_int_equal(load_relaxed_u32(&nvmf->registers.falls), falls); /* relaxed: as above */
+		assert_int_equal(nvmf_stopping(nvmf), falls != 0);
+	}
+	end(nvmf);
+}
+
+/* It is away while it is looked for; one that has failed, or was given up, is not, and is waited for by
+ * nobody.
+ */
+static void who_is_away(void **state)
+{
+	const struct weir_transport_ops *ops = &weir_transport_nvmf;
+	struct nvmf *nvmf = made_one();
+
+	(void)state;
+	assert_true(ops->away(&nvmf->base));
+	assert_int_equal(ops->restart(&nvmf->base), 0);         /* it is not enabled: nobody connects */
+	store_relaxed_u32(&nvmf->registers.cc, NVME_CC_ENABLE); /* relaxed: there is one thread */
+	store_relaxed_u32(&nvmf->registers.connected, 1);
+	store_relaxed_u32(&nvmf->registers.csts, NVME_CSTS_READY);
+	assert_false(ops->away(&nvmf->base));
+	assert_int_equal(ops->restart(&nvmf->base), 0);
+	store_relaxed_u32(&nvmf->registers.connected, 0);
+	assert_true(ops->away(&nvmf->base));
+	store_relaxed_u32(&nvmf->registers.csts, NVME_CSTS_FATAL);
+	assert_false(ops->away(&nvmf->base));
+	assert_int_equal(ops->restart(&nvmf->base), 0);
+	store_relaxed_u32(&nvmf->registers.csts, UINT32_MAX);
+	assert_false(ops->away(&nvmf->base));
+	assert_int_equal(ops->restart(&nvmf->base), -ENOTCONN);
+	end(nvmf);
+}
+
 /* ---- Keep Alive ---- */
 
 /* Once in half of its time, one at a time; silence is longer than all of it. */
@@ -356,6 +430,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_controller_starts_with_rings_that_it_reaches),
 		cmocka_unit_test(a_shutdown_is_complete_or_has_failed),
+		cmocka_unit_test(registers_of_a_controller_on_a_network),
+		cmocka_unit_test(resets_are_falls_of_enable),
+		cmocka_unit_test(who_is_away),
 		cmocka_unit_test(keep_alive_has_its_times),
 		cmocka_unit_test(keep_alive_is_of_an_association),
 		cmocka_unit_test(an_association_begins_its_times),
