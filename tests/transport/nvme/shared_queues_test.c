@@ -3,7 +3,8 @@
  * shared_queues_test.c: what is noted of queue pairs of a shared controller. The test is the controller.
  *
  * Checked: commands that are done, refused, and left unanswered, and their time; which numbers a storage
- * gets; words of shadow doorbells of a number that somebody had before.
+ * gets; who is halted, and when the system gets it; words of shadow doorbells of a number that somebody had
+ * before.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -33,7 +34,8 @@ static uint32_t doorbells[2 * (PAIRS + 1)];
 static enum answer answer;
 static struct weir_nvme_number numbers[PAIRS];
 static struct weir_nvme_shared controller;
-static struct weir_nvme_member member;
+static struct weir_nvme_member member, other;
+static uint32_t csts;
 
 /* Asked while a command is waited for: it is answered now, or never. */
 static uint32_t read32(struct weir_transport *transport, uint32_t offset)
@@ -44,7 +46,7 @@ static uint32_t read32(struct weir_transport *transport, uint32_t offset)
 	assert_int_equal(offset, NVME_REGISTER_CSTS);
 	if (doorbells[0] && answer != SILENT)
 		entry->dw3 = 1u << 16 | (answer == REFUSES ? (uint32_t)REFUSED << 17 : 0);
-	return NVME_CSTS_READY;
+	return csts;
 }
 
 static uint64_t doorbell(struct weir_transport *transport, unsigned index)
@@ -53,10 +55,36 @@ static uint64_t doorbell(struct weir_transport *transport, unsigned index)
 	return WEIR_ADDR(&doorbells[index]);
 }
 
+static unsigned halts, ways;
+static int halt_error;
+static bool is_wanted;
+
+static int halt(struct weir_transport *transport)
+{
+	(void)transport;
+	halts++;
+	return halt_error;
+}
+
+static bool wanted(struct weir_transport *transport)
+{
+	(void)transport;
+	return is_wanted;
+}
+
+static void give_way(struct weir_transport *transport)
+{
+	(void)transport;
+	ways++;
+}
+
 static struct weir_transport raw = {
 	.ops = &(const struct weir_transport_ops){ .size = sizeof(struct weir_transport_ops),
 						   .read32 = read32,
-						   .doorbell = doorbell },
+						   .doorbell = doorbell,
+						   .wanted = wanted,
+						   .give_way = give_way,
+						   .halt = halt },
 	.doorbell_bytes = DOORBELL
 };
 
@@ -67,6 +95,11 @@ static void begin(void)
 	memset(memory, 0, sizeof(memory));
 	memset(doorbells, 0, sizeof(doorbells));
 	memset(numbers, 0, sizeof(numbers));
+	csts = NVME_CSTS_READY;
+	halts = ways = 0;
+	halt_error = 0;
+	is_wanted = false;
+	other = (struct weir_nvme_member){ .controller = &controller, .uri = uri };
 	member = (struct weir_nvme_member){ .controller = &controller, .uri = uri };
 	controller = (struct weir_nvme_shared){ .name = name,
 						.raw = { .transport = &raw },
@@ -182,6 +215,91 @@ static void numbers_are_as_many_as_there_are(void **state)
 	assert_int_equal(weir_nvme_member_queue_id(&member.base, 1), 3);
 }
 
+/** struct one - of two storages that is given up: whether the other one needs the controller, what the
+ * controller is, and whether all of it is halted for that */
+struct one {
+	bool there, dead, finished, asked, halted;
+	uint32_t csts;
+	bool halts;
+};
+
+/* A storage without queue pairs goes alone where others go on with a controller that works; else all of it is
+ * halted, and whether that was done is said. */
+static void who_is_halted(void **state)
+{
+	static const struct one rows[] = {
+		{ .there = true, .csts = NVME_CSTS_READY },
+		{ .csts = NVME_CSTS_READY, .halts = true },
+		{ .there = true, .dead = true, .csts = NVME_CSTS_READY, .halts = true },
+		{ .there = true, .finished = true, .csts = NVME_CSTS_READY, .halts = true },
+		{ .there = true, .asked = true, .csts = NVME_CSTS_READY, .halts = true },
+		{ .there = true, .halted = true, .csts = NVME_CSTS_READY, .halts = true },
+		{ .there = true, .csts = 0, .halts = true },
+		{ .there = true, .csts = NVME_CSTS_READY | NVME_CSTS_FATAL, .halts = true },
+	};
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct one *row = &rows[i / 2];
+		int error = i % 2 ? -EIO : 0;
+
+		begin();
+		member.next = row->there ? &other : NULL;
+		other.dead = row->dead;
+		other.finished = row->finished;
+		controller.asked = row->asked;
+		controller.halted = row->halted;
+		csts = row->csts;
+		halt_error = error;
+		assert_int_equal(weir_nvme_member_halt(&member.base), row->halts ? error : 0);
+		assert_true(member.dead);
+		assert_int_equal(halts, row->halts);
+		assert_int_equal(controller.halted, row->halts);
+	}
+}
+
+/* The controller goes when the lanes of no storage ring any more, and not before the system wants it. */
+static void the_system_gets_it_from_the_last(void **state)
+{
+	(void)state;
+	begin();
+	member.next = &other;
+	weir_nvme_member_give_way(&member.base);
+	weir_nvme_member_give_way(&other.base);
+	assert_false(weir_nvme_member_wanted(&member.base));
+	assert_false(controller.asked || member.yielded || other.yielded);
+	is_wanted = true;
+	assert_true(weir_nvme_member_wanted(&other.base));
+	assert_true(controller.asked);
+	weir_nvme_member_give_way(&member.base);
+	weir_nvme_member_give_way(&member.base);
+	assert_int_equal(ways, 0);
+	weir_nvme_member_give_way(&other.base);
+	assert_int_equal(ways, 1);
+	controller.halted = true;
+	assert_true(weir_nvme_member_read32(&member.base, NVME_REGISTER_CSTS) == UINT32_MAX);
+	controller.asked = false;
+	assert_int_equal(weir_nvme_member_read32(&member.base, NVME_REGISTER_CSTS),
+			 NVME_CSTS_READY | NVME_CSTS_FATAL);
+}
+
+/* Whose number is free again is nobody's; those of others stay. */
+static void numbers_of_who_leaves(void **state)
+{
+	(void)state;
+	begin();
+	member.next = &other;
+	numbers[0].owner = numbers[3].owner = &member;
+	numbers[2] = (struct weir_nvme_number){ .owner = &other, .sq = true, .cq = true };
+	weir_nvme_shared_drop(&member);
+	assert_int_equal(weir_nvme_shared_free(&controller), PAIRS - 1);
+	assert_null(numbers[0].owner);
+	assert_null(numbers[3].owner);
+	assert_ptr_equal(numbers[2].owner, &other);
+	assert_true(numbers[2].sq && numbers[2].cq);
+	assert_int_equal(halts, 0);
+}
+
 /* In both pages: doorbells and EventIdx. */
 static void words_of_a_number_that_was_used(void **state)
 {
@@ -211,6 +329,9 @@ int main(void)
 		cmocka_unit_test(a_command_has_the_time_that_it_is_given),
 		cmocka_unit_test(a_member_behind_sends_nothing),
 		cmocka_unit_test(numbers_are_as_many_as_there_are),
+		cmocka_unit_test(who_is_halted),
+		cmocka_unit_test(the_system_gets_it_from_the_last),
+		cmocka_unit_test(numbers_of_who_leaves),
 		cmocka_unit_test(words_of_a_number_that_was_used),
 	};
 
