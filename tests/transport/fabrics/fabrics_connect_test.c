@@ -505,6 +505,33 @@ static void a_path_that_is_lost_keeps_no_queue(void **state)
 	end_two(nvmf);
 }
 
+/* A queue that is created again is connected at each path that has it; one that refuses it is lost, and no
+ * silence. */
+static void a_created_queue_is_connected_at_each_path(void **state)
+{
+	struct nvmf *nvmf = made_two();
+
+	(void)state;
+	assert_true(nvmf_multipath_tend(&two.paths[1]));
+	two.paths[1].granted = 1;
+	nvmf_multipath_disconnect(nvmf, 1);
+	nvmf_multipath_disconnect(nvmf, 2);
+	assert_false(is_open(1) || is_open(2));
+	assert_true(nvmf_multipath_connect(nvmf, 1));
+	assert_true(nvmf_multipath_connect(nvmf, 2)); /* it was not granted there */
+	assert_true(is_open(1) && !is_open(2) && !nvmf_multipath_lost(nvmf, 1));
+	said.refused = FOR_GOOD;
+	said.refusals = said.connects + 1;
+	assert_false(nvmf_multipath_connect(nvmf, 1));
+	assert_true(nvmf_multipath_lost(nvmf, 1) && nvmf_multipath_any_lost(nvmf));
+	assert_false(is_open(1) || two.io.silent);
+	assert_false(nvmf_multipath_connect(nvmf, 1)); /* nothing is asked of it any more */
+	assert_int_equal(said.connects, said.refusals);
+	assert_int_equal(nvmf_multipath_end(nvmf, 1), NVMF_BROKEN);
+	assert_false(is_live() || nvmf_multipath_any(nvmf));
+	end_two(nvmf);
+}
+
 /* One that is not wanted any more keeps its queues as long as they have commands. */
 static void a_path_is_left_when_nothing_is_under_way(void **state)
 {
@@ -540,6 +567,7 @@ int main(void)
 		cmocka_unit_test(a_path_with_shorter_transfers_is_not_used),
 		cmocka_unit_test(retry_delays_are_known_at_each_path),
 		cmocka_unit_test(a_path_that_is_lost_keeps_no_queue),
+		cmocka_unit_test(a_created_queue_is_connected_at_each_path),
 		cmocka_unit_test(a_path_is_left_when_nothing_is_under_way),
 	};
 
