@@ -11,9 +11,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -298,6 +300,37 @@ static void shadows_stay_until_the_close(void **state)
 	assert_int_equal(weir_context_close(context), 0);
 }
 
+/* Where a device had shadow doorbells mapped nothing else is put: who reads there reads nobody's memory. */
+static void shadows_keep_their_addresses(void **state)
+{
+	struct weir_nvme_member *member;
+	void *shadow;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(weir_context_open("cpu", NULL, &context), 0);
+	assert_int_equal(weir_storage_open(context, URI "&shadow=on", WEIR_OPTIONS(storage, .queues = 1),
+					   &storages[0]),
+			 0);
+	member = (struct weir_nvme_member *)storages[0]->transport;
+	shadow = member->shadow;
+	assert_non_null(shadow);
+	assert_ptr_not_equal(shadow, member->controller->shadow_pages);
+	assert_int_equal(write(ends[1], shadow, 1), 1);
+	member->base.keep_addresses = true;
+	assert_int_equal(weir_storage_close(storages[0]), 0);
+	for (unsigned at = 0; at < WEIR_ADMIN_SHADOW_BYTES; at += NVME_PAGE_BYTES) {
+		assert_int_equal(msync((char *)shadow + at, NVME_PAGE_BYTES, MS_ASYNC), 0);
+		assert_int_equal(write(ends[1], (char *)shadow + at, 1), -1);
+		assert_int_equal(errno, EFAULT);
+	}
+	munmap(shadow, WEIR_ADMIN_SHADOW_BYTES);
+	assert_int_equal(weir_context_close(context), 0);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static unsigned closes;
 
 static uint64_t nobody_read64(struct weir_transport *raw, uint32_t offset)
@@ -360,8 +393,10 @@ int main(void)
 		cmocka_unit_test(what_was_given_up_has_failed),
 		cmocka_unit_test(what_does_not_start_is_closed),
 		cmocka_unit_test(shadows_stay_until_the_close),
+		cmocka_unit_test(shadows_keep_their_addresses),
 		cmocka_unit_test(a_reset_is_over_for_who_opens),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
