@@ -16,16 +16,19 @@
 #include <weir/nvme_fabrics.h>
 #include <weir/weir.h>
 
+#include "backend/error.h"
 #include "no_wire.h"
 #include "transport/fabrics/paths.h"
 
 enum { ENTRIES = 16, LONG_MS = 600000, KEEP_ALIVE_MS = 10000, JOIN_MS = 60000, NS_OF_A_MS = 1000000 };
 
 static _Alignas(NVME_PAGE_BYTES) unsigned char asq[2 * NVME_PAGE_BYTES], acq[NVME_PAGE_BYTES];
-static struct shared_u32 doorbells[2];
+static struct shared_u32 doorbells[4];
 static u32 csts;      /* that the controller says */
 static u32 cc;        /* that it was given last */
 static unsigned kept; /* Keep Alives */
+
+static bool nobody_is_there;
 
 static int create_nothing(struct nvmf_queue *queue, u32 entries)
 {
@@ -41,6 +44,8 @@ static void destroy_nothing(struct nvmf_queue *queue)
 static int open_at_once(struct nvmf_queue *queue, const struct weir_address *address)
 {
 	(void)address;
+	if (nobody_is_there)
+		return weir_fail(ETIMEDOUT, "nobody answers");
 	queue->connection.open = true;
 	return 0;
 }
@@ -73,7 +78,7 @@ static const struct nvmf_wire wire = { .create = create_nothing,
 				       .room = any_room,
 				       .begin = begin };
 
-static struct nvmf *made(const char *body)
+static struct nvmf *made(const char *body, unsigned queues)
 {
 	struct nvmf_keys keys = { .connect_ms = JOIN_MS,
 				  .ctrl_loss_ms = LONG_MS,
@@ -84,7 +89,7 @@ static struct nvmf *made(const char *body)
 	csts = cc = 0;
 	kept = 0;
 	assert_int_equal(weir_address_parse("nvmf:made", body, &keys.hosts, keys.nqn, sizeof(keys.nqn)), 0);
-	assert_int_equal(nvmf_new("nvmf:made", &keys, 0, &nvmf), 0);
+	assert_int_equal(nvmf_new("nvmf:made", &keys, queues, &nvmf), 0);
 	nvmf_connection_close(&nvmf->queues[0]);
 	nvmf->wire->destroy(&nvmf->queues[0]);
 	nvmf->wire = &wire;
@@ -95,7 +100,7 @@ static struct nvmf *made(const char *body)
 
 static struct nvmf *made_one(void)
 {
-	return made("tcp://127.0.0.1:1/nqn.2026-11.test:made");
+	return made("tcp://127.0.0.1:1/nqn.2026-11.test:made", 0);
 }
 
 static void end(struct nvmf *nvmf)
@@ -335,13 +340,67 @@ static void an_association_begins_its_times(void **state)
 	end(nvmf);
 }
 
+/** struct loss - of a connection: whether its controller fell silent, and which way data of a command goes
+ * that it had; how long that waits */
+struct loss {
+	bool silent;
+	enum nvmf_way way;
+	unsigned wait_ms;
+};
+
+/* What a silent controller may still write waits until it must have noticed; nothing else does. */
+static void changes_alone_wait_behind_a_loss(void **state)
+{
+	static const struct loss rows[] = { { true, NVMF_TO_CONTROLLER, KEEP_ALIVE_MS },
+					    { true, NVMF_NO_DATA, KEEP_ALIVE_MS },
+					    { true, NVMF_TO_HOST, 0 },
+					    { false, NVMF_TO_CONTROLLER, 0 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct nvmf *nvmf = made("tcp://127.0.0.1:1/nqn.2026-11.test:made", 1);
+		struct nvmf_queue *queue = &nvmf->queues[1];
+		bool lost = false;
+
+		nobody_is_there = true;
+		queue->size = ENTRIES;
+		queue->requests = calloc(ENTRIES, sizeof(*queue->requests));
+		queue->requests[5] =
+			(struct nvmf_request){ .state = NVMF_SENT, .carrier = queue, .way = (u8)rows[i].way };
+		queue->inflight = queue->carried = nvmf->under_way = 1;
+		nvmf->enabled = nvmf->began = nvmf->associated = true;
+		queue->connection.open = nvmf->queues[0].connection.open = true;
+		nvmf->alive_ns = UINT64_MAX;
+		nvmf->silent = rows[i].silent;
+		nvmf_path_set(nvmf, 0, NVME_ANA_OPTIMIZED);
+		nvmf_lose(nvmf, "by the test");
+		store_relaxed_u32(&nvmf->registers.connected, 1); /* relaxed: the thread begins later */
+		assert_int_equal(nvmf_keeper_start(nvmf), 0);
+		while (!lost) {
+			pthread_mutex_lock(&nvmf->mutex);
+			lost = nvmf->lost_ns != 0;
+			pthread_mutex_unlock(&nvmf->mutex);
+		}
+		assert_int_equal(nvmf_keeper_stop(nvmf, JOIN_MS), 0);
+		assert_true(nvmf->hold_ns - nvmf->lost_ns == rows[i].wait_ms * (u64)NS_OF_A_MS);
+		assert_int_equal(queue->requests[5].state, NVMF_HELD);
+		assert_int_equal(queue->inflight, 1);
+		assert_int_equal(queue->carried + nvmf->under_way, 0);
+		assert_false(queue->connection.open || nvmf->queues[0].connection.open || nvmf->associated);
+		assert_int_equal(nvmf_path_state(nvmf, 0), NVMF_PATH_LOST);
+		assert_int_equal(load_relaxed_u32(&nvmf->registers.connected), 0);
+		nobody_is_there = false;
+		end(nvmf);
+	}
+}
+
 /* ---- hosts ---- */
 
 enum { HOSTS = 4 };
 
 static struct nvmf *made_several(void)
 {
-	struct nvmf *nvmf = made("tcp://h:1,h:2,h:3,h:4/nqn.2026-11.test:made");
+	struct nvmf *nvmf = made("tcp://h:1,h:2,h:3,h:4/nqn.2026-11.test:made", 0);
 
 	assert_int_equal(nvmf->keys.hosts.count, HOSTS);
 	return nvmf;
@@ -436,6 +495,7 @@ int main(void)
 		cmocka_unit_test(keep_alive_has_its_times),
 		cmocka_unit_test(keep_alive_is_of_an_association),
 		cmocka_unit_test(an_association_begins_its_times),
+		cmocka_unit_test(changes_alone_wait_behind_a_loss),
 		cmocka_unit_test(hosts_have_an_order),
 		cmocka_unit_test(a_host_is_refused_for_a_while),
 		cmocka_unit_test(changes_wait_until_their_time),
