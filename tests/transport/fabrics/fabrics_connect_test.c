@@ -80,6 +80,7 @@ static u32 answer_admin(struct nvmf_queue *queue, const struct nvmf_request *req
 		cqe->dw0 = feature == NVME_FEATURE_NUMBER_OF_QUEUES ? said.granted : 0;
 		break;
 	case NVME_ADMIN_IDENTIFY:
+		memset(request->segments[0].iov_base, 0, request->bytes);
 		memcpy(request->segments[0].iov_base, &said.blocks, sizeof(said.blocks));
 		break;
 	case NVME_ADMIN_KEEP_ALIVE:
