@@ -90,6 +90,95 @@ static void reads_what_was_written(void **state)
 	close_medium();
 }
 
+static uint16_t zero(uint64_t offset, uint64_t bytes)
+{
+	struct iovec none = { NULL, 0 };
+	struct weir_io io = { .kind = WEIR_IO_ZERO, .offset_bytes = offset, .bytes = bytes, .done = done };
+	struct pollfd until = { .fd = medium->ops->descriptor(medium, 0), .events = POLLIN };
+
+	io.iov = &none;
+	ended = 0;
+	assert_true(medium->ops->submit(medium, &io));
+	while (!ended) {
+		assert_int_equal(poll(&until, 1, -1), 1);
+		medium->ops->poll(medium, 0);
+	}
+	return io.status;
+}
+
+/* Zeros of more than one piece: all of them, and no others. */
+static void long_zeros_are_in_their_place(void **state)
+{
+	enum { ALL = 8 << 20, FROM = 512 * 3, ZEROS = (3 << 20) + 512 * 5 };
+	unsigned char *data = malloc(ALL);
+	struct iovec iov = { data, ALL };
+
+	(void)state;
+	assert_non_null(data);
+	open_medium("virt:8M?block=512", false);
+	memset(data, 0x5a, ALL);
+	assert_int_equal(carry_out(WEIR_IO_WRITE, 0, 0, &iov, 1), NVME_STATUS_SUCCESS);
+	assert_int_equal(zero(FROM, ZEROS), NVME_STATUS_SUCCESS);
+	assert_int_equal(carry_out(WEIR_IO_READ, 0, 0, &iov, 1), NVME_STATUS_SUCCESS);
+	for (size_t i = 0; i < ALL; i++)
+		assert_int_equal(data[i], i >= FROM && i < FROM + ZEROS ? 0 : 0x5a);
+	close_medium();
+	free(data);
+}
+
+/* Bytes beyond 4 GiB are not those at its beginning, whatever is done with them. */
+static void bytes_beyond_4_gib_have_their_place(void **state)
+{
+	const uint64_t bytes = (uint64_t)5 << 30, far = ((uint64_t)4 << 30) + 4096;
+	char path[] = "/tmp/weir_medium_opened_XXXXXX", uri[100];
+	unsigned char near[4096], data[4096];
+	struct iovec iov = { data, sizeof(data) }, in = { near, sizeof(near) };
+	int file = mkstemp(path);
+
+	(void)state;
+	assert_true(file >= 0);
+	assert_int_equal(ftruncate(file, (off_t)bytes), 0);
+	close(file);
+	snprintf(uri, sizeof(uri), "file:%s?block=512", path);
+	open_medium(uri, false);
+	assert_true(medium->bytes == bytes && medium->end_bytes == bytes);
+	memset(near, 0x11, sizeof(near));
+	assert_int_equal(carry_out(WEIR_IO_WRITE, 0, 4096, &in, 1), NVME_STATUS_SUCCESS);
+	memset(data, 0x22, sizeof(data));
+	assert_int_equal(carry_out(WEIR_IO_WRITE, 0, far, &iov, 1), NVME_STATUS_SUCCESS);
+	assert_int_equal(carry_out(WEIR_IO_READ, 0, 4096, &in, 1), NVME_STATUS_SUCCESS);
+	assert_int_equal(near[0], 0x11);
+	memset(data, 0, sizeof(data));
+	assert_int_equal(carry_out(WEIR_IO_READ, 0, far, &iov, 1), NVME_STATUS_SUCCESS);
+	assert_int_equal(data[4095], 0x22);
+	assert_int_equal(zero(far, 4096), NVME_STATUS_SUCCESS);
+	assert_int_equal(carry_out(WEIR_IO_READ, 0, far, &iov, 1), NVME_STATUS_SUCCESS);
+	assert_int_equal(data[4095], 0);
+	assert_int_equal(carry_out(WEIR_IO_READ, 0, 4096, &in, 1), NVME_STATUS_SUCCESS);
+	assert_int_equal(near[4095], 0x11);
+	close_medium();
+	unlink(path);
+}
+
+/* What is not to be written is not, and says so. */
+static void what_is_read_only_stays(void **state)
+{
+	unsigned char bytes[512] = { 1 };
+	struct iovec iov = { bytes, sizeof(bytes) };
+
+	(void)state;
+	open_medium("virt:1M?block=512", true);
+	assert_true(medium->read_only);
+	assert_int_equal(carry_out(WEIR_IO_WRITE, 0, 0, &iov, 1), NVME_STATUS_WRITE_FAULT);
+	assert_int_equal(zero(0, 512), NVME_STATUS_WRITE_FAULT);
+	assert_int_equal(carry_out(WEIR_IO_READ, 0, 0, &iov, 1), NVME_STATUS_SUCCESS);
+	assert_int_equal(bytes[0], 0);
+	close_medium();
+	open_medium("virt:1M?block=512", false);
+	assert_false(medium->read_only);
+	close_medium();
+}
+
 static void errors_are_statuses(void **state)
 {
 	unsigned char bytes[512] = { 0 };
@@ -180,6 +269,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reads_what_was_written),
+		cmocka_unit_test(long_zeros_are_in_their_place),
+		cmocka_unit_test(bytes_beyond_4_gib_have_their_place),
+		cmocka_unit_test(what_is_read_only_stays),
 		cmocka_unit_test(errors_are_statuses),
 		cmocka_unit_test(durable_writes_are_flushed),
 		cmocka_unit_test(nothing_stays_behind),

@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include <weir/weir.h>
+#include "../rig/leaks.h"
+#include "target/parts.h"
 #include "target_chap.h"
 
 static struct host admin, queue;
@@ -41,16 +43,28 @@ static int create(const char *of_host, const char *of_controller, struct weir_ta
 	return weir_target_create(&options, target);
 }
 
+static void write_secrets(void)
+{
+	memcpy(host_path + sizeof(host_path) - 7, "XXXXXX", 6);
+	memcpy(controller_path + sizeof(controller_path) - 7, "XXXXXX", 6);
+	chap_make_secret(host_path, &host_secret);
+	chap_make_secret(controller_path, &controller_secret);
+}
+
+static void remove_secrets(void)
+{
+	unlink(host_path);
+	unlink(controller_path);
+}
+
 static int begin(void **state)
 {
 	struct weir_target *target;
 
-	chap_make_secret(host_path, &host_secret);
-	chap_make_secret(controller_path, &controller_secret);
+	write_secrets();
 	assert_int_equal(create(host_path, controller_path, &target), 0);
 	assert_int_equal(weir_target_start(target), 0);
-	unlink(host_path);
-	unlink(controller_path);
+	remove_secrets();
 	*state = target;
 	return 0;
 }
@@ -225,6 +239,105 @@ static void test_a_wrong_proof_that_goes_on(void **state)
 	close(admin.socket);
 }
 
+/* What a host has not proved yet is told no more than the message: the rest of its answer is zeros, whatever
+ * was in the buffer. */
+static void test_answers_have_the_message_alone(void **state)
+{
+	static u8 garbage[WEIR_CHAP_MESSAGE_BYTES];
+
+	memset(garbage, 0xee, sizeof(garbage));
+	connect_admin(*state);
+	chap_give(&admin, garbage, sizeof(garbage));
+	chap_take(&admin);
+	assert_int_equal(admin.data[1], NVME_AUTH_FAILURE1);
+	for (u32 i = sizeof(struct nvme_auth_failure); i < sizeof(garbage); i++)
+		assert_int_equal(admin.data[i], 0);
+	close(admin.socket);
+}
+
+/* A target without threads, whose last connection is that of a host that has to authenticate. */
+static struct connection *connect_stepped(struct weir_target **stepped)
+{
+	assert_int_equal(create(host_path, controller_path, stepped), 0);
+	host_stepped = *stepped;
+	connect_admin(*stepped);
+	return (*stepped)->servers[0].connections;
+}
+
+static void end_stepped(struct weir_target *stepped)
+{
+	host_stepped = NULL;
+	close(admin.socket);
+	weir_target_destroy(stepped);
+}
+
+/* Whoever has connected has some seconds to prove who it is, as long as it likes when it has, and a second to
+ * read why it is refused when it could not. */
+static void test_a_proof_has_its_time(void **state)
+{
+	const struct weir_chap_secret *const secrets[] = { &host_secret, &controller_secret };
+	u8 answer[WEIR_CHAP_MESSAGE_BYTES];
+
+	(void)state;
+	write_secrets();
+	for (unsigned wrong = 0; wrong < 2; wrong++) {
+		u64 before = target_now_ms();
+		struct weir_target *stepped;
+		struct connection *connection = connect_stepped(&stepped);
+		struct weir_chap chap;
+
+		assert_in_range(connection->deadline_ms, before + TARGET_HELLO_MS,
+				target_now_ms() + TARGET_HELLO_MS);
+		weir_chap_begin(&chap, &names, secrets[wrong], &none);
+		before = target_now_ms();
+		assert_int_equal(chap_prove(&admin, &chap, answer), 0);
+		assert_int_equal(chap.failed, wrong);
+		weir_chap_end(&chap);
+		if (wrong)
+			assert_in_range(connection->deadline_ms, before + TARGET_LINGER_MS,
+					target_now_ms() + TARGET_LINGER_MS);
+		else
+			assert_int_equal(connection->deadline_ms, 0);
+		end_stepped(stepped);
+	}
+	remove_secrets();
+}
+
+/* A host that comes and goes, half of the time without a proof, leaves nothing. */
+static void test_proofs_leave_nothing(void **state)
+{
+	enum { WARM = 10, ROUNDS = 60, SLACK = 8192 };
+	u8 answer[WEIR_CHAP_MESSAGE_BYTES];
+	struct test_has before = { .files = 0 }, now;
+	struct weir_target *stepped;
+
+	(void)state;
+	write_secrets();
+	(void)connect_stepped(&stepped);
+	for (unsigned i = 0; i < WARM + ROUNDS; i++) {
+		struct weir_chap chap;
+
+		if (i == WARM)
+			before = test_has();
+		weir_chap_begin(&chap, &names, &host_secret, &none);
+		if (i % 2)
+			assert_int_equal(chap_prove(&admin, &chap, answer), 0);
+		else
+			chap_give(&admin, answer, weir_chap_negotiate(&chap, 1, answer));
+		weir_chap_end(&chap);
+		close(admin.socket);
+		while (stepped->servers[0].connections)
+			(void)weir_target_step(stepped, 0);
+		connect_admin(stepped);
+	}
+	now = test_has();
+	test_keeps(before, 1 << 20);
+	if (TEST_COUNTS_MEMORY && now.heap_bytes > before.heap_bytes + SLACK)
+		fail_msg("%llu bytes are left", (unsigned long long)(now.heap_bytes - before.heap_bytes));
+	end_stepped(stepped);
+	remove_secrets();
+}
+
 /* A subsystem that would prove itself to a host that proves nothing, as if it had been asked to. */
 static void test_a_secret_of_the_subsystem_alone(void **state)
 {
@@ -250,6 +363,9 @@ int main(void)
 		cmocka_unit_test(test_a_wrong_proof),
 		cmocka_unit_test(test_a_wrong_proof_that_goes_on),
 		cmocka_unit_test(test_a_secret_of_the_subsystem_alone),
+		cmocka_unit_test(test_answers_have_the_message_alone),
+		cmocka_unit_test(test_a_proof_has_its_time),
+		cmocka_unit_test(test_proofs_leave_nothing),
 	};
 
 	if (!weir_chap_available()) {

@@ -15,6 +15,7 @@
 
 #include <weir/weir.h>
 
+#include "target/parts.h"
 #include "target_host.h"
 #include "transport/fabrics/chap.h"
 #include "transport/fabrics/tls.h"
@@ -36,16 +37,16 @@ static struct weir_target *target;
 static struct weir_tls_key key;
 static struct host host, plain;
 
-static int write_key(void)
+static int write_key_to(char *to, struct weir_tls_key *made)
 {
 	char text[WEIR_TLS_KEY_TEXT];
-	int file = mkstemp(path);
+	int file = mkstemp(to);
 
 	assert_true(file >= 0);
 	assert_int_equal(weir_tls_key_text(text), 0);
 	assert_int_equal(write(file, text, strlen(text)), strlen(text));
 	close(file);
-	return weir_tls_key_load(path, &key);
+	return weir_tls_key_load(to, made);
 }
 
 static int serve(void **state)
@@ -69,7 +70,7 @@ static int serve(void **state)
 	(void)state;
 	if (!weir_chap_available())
 		return 0;
-	return write_key() != 0 || weir_target_create(&options, &target) != 0 ||
+	return write_key_to(path, &key) != 0 || weir_target_create(&options, &target) != 0 ||
 	       weir_target_start(target) != 0;
 }
 
@@ -214,6 +215,88 @@ static void without_tls_a_host_with_a_key_is_refused(void **state)
 	close(plain.socket);
 }
 
+/* The entry of the discovery log for subsystem @nqn, as HOST_NAME reads it. */
+static struct nvme_discovery_entry discovered(struct weir_target *by, const char *nqn)
+{
+	enum { ENTRY = sizeof(struct nvme_discovery_entry), MOST = 4 };
+	struct nvme_discovery_entry entry;
+	struct nvme_sqe sqe;
+
+	host_adopt(&plain, by);
+	host_hello(&plain, 0, 0);
+	assert_int_equal(
+		host_connect(&plain, 0, 31, NVME_CNTLID_DYNAMIC, 0, NVME_DISCOVERY_NQN, HOST_NAME, NULL), 0);
+	sqe = host_command(&plain, NVME_ADMIN_GET_LOG_PAGE, 0);
+	sqe.cdw10 = NVME_LOG_DISCOVERY | (MOST * ENTRY / 4 - 1) << 16;
+	assert_int_equal(host_take(&plain, sqe, MOST * ENTRY), 0);
+	close(plain.socket);
+	assert_int_equal(plain.data[8], 2); /* records */
+	for (size_t i = 1; i <= 2; i++) {
+		memcpy(&entry, plain.data + i * ENTRY, sizeof(entry));
+		if (!strcmp(entry.subnqn, nqn))
+			return entry;
+	}
+	fail_msg("%s is not listed", nqn);
+	return entry;
+}
+
+static bool has_key(struct weir_target *of, const char *hostnqn, const struct weir_tls_key *expected)
+{
+	struct weir_tls_key got;
+
+	return target_tls_key(of, &of->subsystems[0], hostnqn, &got) && got.bytes == expected->bytes &&
+	       !memcmp(got.key, expected->key, got.bytes);
+}
+
+/* A host has its own key, and the subsystem's where it has none; which subsystems want one, the discovery log
+ * says. */
+static void a_host_has_its_own_key(void **state)
+{
+	static const struct weir_target_namespace_options space = { .uri = "virt:1M" };
+	static const char *const hosts[] = { OTHER_HOST, HOST_NAME };
+	static const char *const listen_at = "tcp://127.0.0.1:0";
+	char all_path[] = "/tmp/weir-target-tls-XXXXXX";
+	const char *const keys[] = { NULL, path };
+	const struct weir_target_subsystem_options subsystems[] = {
+		{ .nqn = HOST_SUBSYSTEM,
+		  .namespaces = &space,
+		  .namespace_count = 1,
+		  .hosts = hosts,
+		  .host_count = 2,
+		  .tls_keys = keys,
+		  .tls_key = all_path },
+		{ .nqn = HOST_OTHER, .namespaces = &space, .namespace_count = 1 },
+	};
+	const struct weir_target_options options = { .size = sizeof(options),
+						     .listen = &listen_at,
+						     .listen_count = 1,
+						     .subsystems = subsystems,
+						     .subsystem_count = 2 };
+	struct nvme_discovery_entry entry;
+	struct weir_tls_key all, none;
+	struct weir_target *both;
+
+	(void)state;
+	if (!weir_chap_available())
+		skip();
+	write_key_to(all_path, &all);
+	assert_int_equal(weir_target_create(&options, &both), 0);
+	assert_true(has_key(both, HOST_NAME, &key));
+	assert_true(has_key(both, OTHER_HOST, &all));
+	assert_true(has_key(both, "nqn.2026-11.org.example:stranger", &all));
+	assert_false(target_tls_key(both, &both->subsystems[1], HOST_NAME, &none));
+	assert_int_equal(weir_target_start(both), 0);
+	entry = discovered(both, HOST_SUBSYSTEM);
+	assert_int_equal(entry.treq, NVME_TREQ_SECURE_REQUIRED);
+	assert_int_equal(entry.tsas[0], NVME_SECTYPE_TLS13);
+	entry = discovered(both, HOST_OTHER);
+	assert_int_equal(entry.treq, NVME_TREQ_SECURE_NOT_REQUIRED);
+	assert_int_equal(entry.tsas[0], NVME_SECTYPE_NONE);
+	weir_target_stop(both, 5000);
+	weir_target_destroy(both);
+	(void)unlink(all_path);
+}
+
 /* What begins like TLS and is none ends that connection, and no other. */
 static void garbage_ends_its_connection(void **state)
 {
@@ -240,6 +323,7 @@ int main(void)
 		cmocka_unit_test(a_host_is_who_its_key_says),
 		cmocka_unit_test(keys_of_nobody_are_refused),
 		cmocka_unit_test(without_tls_a_host_with_a_key_is_refused),
+		cmocka_unit_test(a_host_has_its_own_key),
 		cmocka_unit_test(garbage_ends_its_connection),
 	};
 

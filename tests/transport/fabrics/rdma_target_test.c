@@ -93,9 +93,11 @@ static void close_queues(void)
 	assert_int_equal(stats().connections, 0);
 }
 
-/* Before Connect there is one slot; three capsules come at once. */
+/* Before Connect there is one slot; three capsules come at once, of which the second one has data. */
 static void capsules_wait_for_slots(void **state)
 {
+	const uint32_t refused[] = { NVME_STATUS_COMMAND_SEQUENCE, NVME_STATUS_INVALID_FIELD,
+				     NVME_STATUS_COMMAND_SEQUENCE };
 	struct nvme_sqe sqe;
 
 	(void)state;
@@ -104,12 +106,16 @@ static void capsules_wait_for_slots(void **state)
 	for (uint32_t i = 0; i < 3; i++) {
 		sqe = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_FABRICS | i << 16,
 					 .nsid = NVME_FCTYPE_PROPERTY_GET };
-		raw_command(&raw, &sqe, 0, 0);
+		sqe.cdw0 |= NVME_PSDT_SGL;
+		memcpy(raw.capsule, &sqe, sizeof(sqe));
+		raw_send(&raw, i == 1 ? NVME_CAPSULE_COMMAND_BYTES + BLOCK : NVME_CAPSULE_COMMAND_BYTES);
 	}
 	raw_settle(&raw);
 	assert_int_equal(raw.came, 3);
-	assert_int_equal(raw.last.dw3 & 0xffff, 2);
-	assert_int_equal(status(&raw), NVME_STATUS_COMMAND_SEQUENCE);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(raw.responses[i].dw3 & 0xffff, i);
+		assert_int_equal(raw.responses[i].dw3 >> 17 & NVME_STATUS_CODE_MASK, refused[i]);
+	}
 	raw_end(&raw);
 }
 
@@ -137,6 +143,35 @@ static void data_goes_both_ways(void **state)
 	raw_send(&queue, sizeof(sqe));
 	raw_settle(&queue);
 	assert_int_equal(fake_verbs.invalidated, queue.key); /* it asked for that */
+	close_queues();
+}
+
+/* A slot whose buffer grows has the new one moved, and is not sent what is behind its own data. */
+static void a_slot_grows_and_shrinks(void **state)
+{
+	static const uint32_t sizes[] = { BLOCK, RAW_DATA, 2 * BLOCK, RAW_DATA };
+	static unsigned char wanted[RAW_DATA];
+
+	(void)state;
+	open_queues();
+	for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_WRITE, .nsid = 1, .cdw12 = sizes[i] / BLOCK - 1 };
+
+		for (unsigned at = 0; at < sizes[i]; at++)
+			queue.data[at] = wanted[at] = (unsigned char)(at * 7 + at / 256 + i);
+		raw_command(&queue, &sqe, sizes[i], queue.key);
+		raw_settle(&queue);
+		assert_int_equal(status(&queue), 0);
+		memset(queue.data, 0xee, sizeof(queue.data));
+		sqe.cdw0 = NVME_OPCODE_READ;
+		raw_command(&queue, &sqe, sizes[i], queue.key);
+		raw_settle(&queue);
+		assert_int_equal(status(&queue), 0);
+		assert_memory_equal(queue.data, wanted, sizes[i]);
+		for (unsigned at = sizes[i]; at < RAW_DATA; at++)
+			assert_int_equal(queue.data[at], 0xee);
+	}
+	assert_int_equal(fake_verbs.bad_accesses, 0);
 	close_queues();
 }
 
@@ -217,6 +252,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(capsules_wait_for_slots, serve, end),
 		cmocka_unit_test_setup_teardown(data_goes_both_ways, serve, end),
+		cmocka_unit_test_setup_teardown(a_slot_grows_and_shrinks, serve, end),
 		cmocka_unit_test_setup_teardown(a_wrong_key_ends_its_connection, serve, end),
 		cmocka_unit_test_setup_teardown(a_short_capsule_ends_its_connection, serve, end),
 		cmocka_unit_test_setup_teardown(other_descriptors_are_refused, serve, end),
