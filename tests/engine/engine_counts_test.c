@@ -228,6 +228,25 @@ static u32 count_listed(struct weir_engine *engine, u32 blocks)
 	return count;
 }
 
+/* Where lists begin that have what is written from now on. */
+static u64 behind_what_is_written(struct weir_engine *engine)
+{
+	struct nvme_volume_engine_status status;
+
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_STATUS, 0, 0, &status), 0);
+	return status.written;
+}
+
+/* Whether the first block of the list from @next on is @vba. */
+static bool is_listed_first(struct weir_engine *engine, u64 next, u32 vba)
+{
+	struct nvme_volume_list list;
+
+	assert_int_equal(direct_admin(engine, NVME_ADMIN_VOLUME_LIST, (u32)next, (u32)(next >> 32), &list),
+			 0);
+	return list.count && list.entries[0].vba == vba;
+}
+
 static void expect_wear(struct weir_engine *engine, const struct weir_engine_wear *expected)
 {
 	struct weir_engine_wear wear;
@@ -245,7 +264,7 @@ static void test_wear_and_order_are_kept(void **state)
 	struct weir_engine_wear wear;
 	struct weir_engine *engine;
 	struct lossy lossy;
-	u64 blocks, version = 1;
+	u64 blocks, version = 1, written;
 
 	(void)state;
 	engine = direct_begin(&lossy, BYTES);
@@ -259,6 +278,7 @@ static void test_wear_and_order_are_kept(void **state)
 		assert_int_equal(count_listed(engine, (u32)blocks), blocks);
 		weir_engine_wear(engine, &wear);
 		assert_true(wear.most > 0);
+		written = behind_what_is_written(engine);
 		lossy.off = start == 1;
 		direct_close(engine);
 		lossy_crash(&lossy, NOTHING_IS_KEPT);
@@ -267,6 +287,8 @@ static void test_wear_and_order_are_kept(void **state)
 		assert_int_equal(direct_map(engine, MAP), 0);
 		expect_wear(engine, &wear);
 		assert_int_equal(count_listed(engine, (u32)blocks), blocks);
+		assert_int_equal(direct_write(engine, start, version++, false), 0);
+		assert_true(is_listed_first(engine, written, start));
 	}
 	direct_close(engine);
 	lossy_destroy(&lossy);
