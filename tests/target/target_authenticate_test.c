@@ -303,6 +303,51 @@ static void test_a_proof_has_its_time(void **state)
 	remove_secrets();
 }
 
+static bool is_secret(const struct weir_chap_secret *is, const struct weir_chap_secret *expected)
+{
+	return is->bytes == expected->bytes && !memcmp(is->key, expected->key, is->bytes);
+}
+
+/* Of two hosts each has secrets of its own, either way, and proves itself by these. */
+static void test_each_host_has_its_own_secrets(void **state)
+{
+	static const struct weir_target_namespace_options space = { .uri = "virt:1M?block=512" };
+	static const char *const hosts[] = { HOST_NAME, "nqn.2026-11.org.example:another" };
+	const char *const secrets[] = { host_path, controller_path };
+	const char *const controller_secrets[] = { controller_path, host_path };
+	const struct weir_target_subsystem_options subsystem = { .nqn = HOST_SUBSYSTEM,
+								 .namespaces = &space,
+								 .namespace_count = 1,
+								 .hosts = hosts,
+								 .host_count = 2,
+								 .secrets = secrets,
+								 .controller_secrets = controller_secrets };
+	const struct weir_target_options options = { .size = sizeof(options),
+						     .subsystems = &subsystem,
+						     .subsystem_count = 1 };
+	const struct target_secrets *loaded;
+	u8 answer[WEIR_CHAP_MESSAGE_BYTES];
+	struct weir_target *target;
+	struct weir_chap chap;
+
+	(void)state;
+	write_secrets();
+	assert_int_equal(weir_target_create(&options, &target), 0);
+	remove_secrets();
+	loaded = target->subsystems[0].hosts.secrets;
+	assert_true(is_secret(&loaded[0].host, &host_secret));
+	assert_true(is_secret(&loaded[0].controller, &controller_secret));
+	assert_true(is_secret(&loaded[1].host, &controller_secret));
+	assert_true(is_secret(&loaded[1].controller, &host_secret));
+	host_stepped = target;
+	connect_admin(target);
+	weir_chap_begin(&chap, &names, &host_secret, &none);
+	assert_int_equal(chap_prove(&admin, &chap, answer), 0);
+	assert_true(chap.done);
+	weir_chap_end(&chap);
+	end_stepped(target);
+}
+
 /* A host that comes and goes, half of the time without a proof, leaves nothing. */
 static void test_proofs_leave_nothing(void **state)
 {
@@ -365,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_a_secret_of_the_subsystem_alone),
 		cmocka_unit_test(test_answers_have_the_message_alone),
 		cmocka_unit_test(test_a_proof_has_its_time),
+		cmocka_unit_test(test_each_host_has_its_own_secrets),
 		cmocka_unit_test(test_proofs_leave_nothing),
 	};
 

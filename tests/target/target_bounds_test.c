@@ -15,7 +15,7 @@
 
 #define DNR NVME_STATUS_DNR
 
-enum { READS = 31, READ_BYTES = 1 << 17, READ_BLOCKS = READ_BYTES / 512, STEPS = 1000 };
+enum { READS = 31, READ_BYTES = 1 << 17, READ_BLOCKS = READ_BYTES / 512, STEPS = 1000, NAMESPACES = 516 };
 
 static struct weir_target *target;
 static struct host admin, queue, other;
@@ -185,6 +185,40 @@ static void test_queues_have_as_many_entries_as_was_said(void **state)
 		host_connect(&queue, 1, TARGET_QUEUE_ENTRIES - 1, cntlid, 0, HOST_SUBSYSTEM, HOST_NAME, NULL),
 		0);
 	assert_int_equal(last()->entries, TARGET_QUEUE_ENTRIES);
+}
+
+/* What hosts go by: how much a PDU, a capsule and a queue take, and how long they are to wait. */
+static void test_limits_are_told_as_they_are(void **state)
+{
+	struct nvme_sqe sqe;
+	u32 capsule_units;
+	u64 cap;
+
+	(void)state;
+	host_adopt(&queue, target);
+	host_hello(&queue, NVME_TCP_HDGST_ENABLE, 0);
+	assert_int_equal(queue.header.icresp.maxh2cdata, TARGET_TRANSFER_BYTES);
+	assert_int_equal(queue.header.icresp.dgst, NVME_TCP_HDGST_ENABLE);
+	(void)host_admin(&admin, target, 0);
+	assert_int_equal(host_property(&admin, false, NVME_PROPERTY_CAP, 1, 0, &cap), 0);
+	assert_int_equal((cap & 0xffff) + 1, TARGET_QUEUE_ENTRIES);
+	assert_int_equal((cap >> 24 & 0xff) * 500, 10000); /* ms that a host waits for CSTS */
+	assert_int_equal(cap >> 37 & 1, 1);
+	sqe = host_command(&admin, NVME_ADMIN_IDENTIFY, 0);
+	sqe.cdw10 = NVME_CNS_CONTROLLER;
+	assert_int_equal(host_take(&admin, sqe, 4096), 0);
+	memcpy(&capsule_units, admin.data + NVME_ID_CTRL_IOCCSZ, sizeof(capsule_units));
+	assert_int_equal(capsule_units * 16, NVME_CAPSULE_COMMAND_BYTES + TARGET_IN_CAPSULE_BYTES);
+	assert_int_equal(admin.data[NVME_ID_CTRL_MAXCMD] | admin.data[NVME_ID_CTRL_MAXCMD + 1] << 8,
+			 TARGET_QUEUE_ENTRIES);
+	assert_int_equal(admin.data[NVME_ID_CTRL_ANATT], TARGET_ANA_SECONDS);
+	assert_int_equal(admin.data[NAMESPACES], WEIR_PAGE_NAMESPACES);
+	sqe = host_command(&admin, NVME_ADMIN_SET_FEATURES, 0);
+	sqe.cdw10 = NVME_FEATURE_KEEP_ALIVE_TIMER;
+	sqe.cdw11 = TARGET_KATO_MS_MAX;
+	host_sgl(&sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 0);
+	host_capsule(&admin, &sqe, NULL, 0);
+	assert_int_equal(host_response(&admin, NULL), 0);
 }
 
 static u64 count_of(const atomic_ullong *counter)
@@ -389,6 +423,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_data_begins_where_the_host_wants, serve, end),
 		cmocka_unit_test_setup_teardown(test_a_host_that_reads_late_gets_all, serve, end),
 		cmocka_unit_test_setup_teardown(test_queues_have_as_many_entries_as_was_said, serve, end),
+		cmocka_unit_test_setup_teardown(test_limits_are_told_as_they_are, serve, end),
 		cmocka_unit_test_setup_teardown(test_data_is_counted_either_way, serve, end),
 		cmocka_unit_test_setup_teardown(test_the_oldest_command_is_told, serve, end),
 		cmocka_unit_test_setup_teardown(test_what_waits_goes_with_its_connection, serve, end),

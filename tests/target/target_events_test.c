@@ -55,6 +55,7 @@ static int serve(void **state)
 	(void)state;
 	first.socket = second.socket = queue.socket = -1;
 	ana[0] = NVME_ANA_OPTIMIZED;
+	ana[1] = NVME_ANA_NON_OPTIMIZED;
 	spaces[1].detached = true;
 	subsystem.namespace_count = 2;
 	subsystem.host_count = 0;
@@ -265,8 +266,11 @@ static void events_that_are_not_enabled_are_not_sent(void **state)
 	let_it_be_noticed(&first);
 	spaces[1].detached = false;
 	ana[0] = NVME_ANA_CHANGE;
+	ana[1] = NVME_ANA_PERSISTENT_LOSS;
 	assert_int_equal(weir_target_reload(target, &options), 0);
 	assert_int_equal(event_of(&first), NAMESPACE_EVENT);
+	admin_at(&second, 1, 0);
+	check_ana(&second, 0, NVME_ANA_PERSISTENT_LOSS, 2);
 }
 
 static void namespaces_come_and_go(void **state)
@@ -478,6 +482,12 @@ static void what_cannot_change_changes_nothing(void **state)
 	other = options;
 	other.threads = 1;
 	assert_int_equal(weir_target_reload(target, &other), -EBUSY);
+	other = options;
+	other.queues = 65;
+	assert_int_equal(weir_target_reload(target, &other), -EBUSY);
+	spaces[1].read_only = true;
+	assert_int_equal(weir_target_reload(target, &options), -EBUSY);
+	spaces[1].read_only = false;
 	other = options;
 	other.subsystem_count = 0;
 	assert_int_equal(weir_target_reload(target, &other), -EBUSY);

@@ -117,6 +117,43 @@ static void a_shutdown_delays_nobody(void **state)
 	end_two(two, 100);
 }
 
+static void set_cc(u64 cc)
+{
+	assert_int_equal(host_property(&admin, true, NVME_PROPERTY_CC, 0, cc, NULL), 0);
+}
+
+/* Each that was written to before a shutdown is flushed, though that shutdown comes while another one's
+ * flushes are under way; and a controller that was reset meanwhile is not one that has shut down. */
+static void a_shutdown_in_a_shutdown(void **state)
+{
+	const u64 enabled = NVME_CC_ENABLE | NVME_CC_IOSQES_64 | NVME_CC_IOCQES_16;
+	struct weir_target *two =
+		serve_two("virt:1M?fault=late:op=flush:us=50000", "virt:1M?fault=late:op=flush:us=50000");
+	u64 csts;
+
+	(void)state;
+	write_to(1);
+	write_to(2);
+	(void)shut_down(&admin);
+	set_cc(enabled);
+	assert_int_equal(csts_of(&admin), 0);
+	write_to(1);
+	csts = shut_down(&admin);
+	while ((csts & NVME_CSTS_SHUTDOWN_MASK) == SHUTDOWN_OCCURRING)
+		csts = csts_of(&admin);
+	assert_int_equal(csts, NVME_CSTS_SHUTDOWN_DONE);
+	assert_int_equal(commands_of(two), 42);
+	set_cc(enabled);
+	write_to(2);
+	(void)shut_down(&admin);
+	set_cc(0);
+	do
+		assert_int_equal(csts_of(&admin), 0);
+	while (commands_of(two) != 44);
+	assert_int_equal(csts_of(&admin), 0);
+	end_two(two, 10000);
+}
+
 static void a_flush_that_fails_is_in_csts(void **state)
 {
 	struct weir_target *two = serve_two("virt:1M?fault=status:op=flush:code=0x280", "virt:1M");
@@ -183,6 +220,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_shutdown_flushes),
 		cmocka_unit_test(a_shutdown_delays_nobody),
+		cmocka_unit_test(a_shutdown_in_a_shutdown),
 		cmocka_unit_test(a_flush_that_fails_is_in_csts),
 		cmocka_unit_test(one_failed_namespace_is_not_the_controller),
 		cmocka_unit_test(all_failed_namespaces_are_the_controller),

@@ -297,6 +297,32 @@ static void a_host_has_its_own_key(void **state)
 	(void)unlink(all_path);
 }
 
+/* A key of all is enough for hosts to come by TLS. */
+static void a_key_of_all_opens(void **state)
+{
+	static const struct weir_target_namespace_options space = { .uri = "virt:1M" };
+	const struct weir_target_subsystem_options subsystem = {
+		.nqn = HOST_SUBSYSTEM, .namespaces = &space, .namespace_count = 1, .tls_key = path
+	};
+	const struct weir_target_options options = { .size = sizeof(options),
+						     .subsystems = &subsystem,
+						     .subsystem_count = 1 };
+	struct weir_target *served = target;
+	struct pump pump;
+
+	(void)state;
+	if (!weir_chap_available())
+		skip();
+	assert_int_equal(weir_target_create(&options, &target), 0);
+	assert_int_equal(weir_target_start(target), 0);
+	assert_true(begin(&pump, "nqn.2026-11.org.example:stranger", HOST_SUBSYSTEM));
+	assert_int_equal(connect_as(HOST_SUBSYSTEM, "nqn.2026-11.org.example:stranger"), 0);
+	finish(&pump);
+	weir_target_stop(target, 5000);
+	weir_target_destroy(target);
+	target = served;
+}
+
 /* What begins like TLS and is none ends that connection, and no other. */
 static void garbage_ends_its_connection(void **state)
 {
@@ -324,6 +350,7 @@ int main(void)
 		cmocka_unit_test(keys_of_nobody_are_refused),
 		cmocka_unit_test(without_tls_a_host_with_a_key_is_refused),
 		cmocka_unit_test(a_host_has_its_own_key),
+		cmocka_unit_test(a_key_of_all_opens),
 		cmocka_unit_test(garbage_ends_its_connection),
 	};
 

@@ -14,6 +14,7 @@
 #include <weir/weir.h>
 
 #include "rdma_raw.h"
+#include "target/rdma_connection.h"
 
 #define NQN "nqn.2026-11.org.example:raw"
 
@@ -146,6 +147,61 @@ static void data_goes_both_ways(void **state)
 	close_queues();
 }
 
+static uint16_t accepted_entries;
+
+static void note_accept(void *data, size_t *bytes)
+{
+	const struct nvme_rdma_accept *accept = data;
+
+	(void)bytes;
+	accepted_entries = accept->crqsize;
+}
+
+/* A connection has as many capsules as its host said, and says so. */
+static void entries_are_as_the_host_said(void **state)
+{
+	(void)state;
+	fake_verbs.damage_accept = note_accept;
+	come(&raw, 0);
+	assert_int_equal(accepted_entries, RAW_ENTRIES);
+	assert_int_equal(target->servers[0].connections->rdma->count, RAW_ENTRIES);
+	raw_end(&raw);
+}
+
+/* Data that comes is counted, whichever way; and whatever a host sends shows that it is there. */
+static void data_is_counted_and_hosts_are_heard(void **state)
+{
+	const struct target_counters *counters = &target->servers[0].counters;
+	struct nvme_sqe sqe = { .cdw0 = NVME_OPCODE_WRITE, .nsid = 1, .cdw12 = 1 };
+	struct nvme_sgl sgl = { .bytes = BLOCK, .type = NVME_SGL_DATA_BLOCK_OFFSET };
+	struct target_controller *controller;
+
+	(void)state;
+	open_queues();
+	controller = target->controllers;
+	assert_int_equal(atomic_load(&counters->bytes_in), 0);
+	atomic_store(&controller->alive_ms, 1);
+	raw_command(&queue, &sqe, 2 * BLOCK, queue.key);
+	raw_settle(&queue);
+	assert_int_equal(status(&queue), 0);
+	assert_int_equal(atomic_load(&counters->bytes_in), 2 * BLOCK);
+	assert_true(atomic_load(&controller->alive_ms) > 1);
+	sqe = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_WRITE | NVME_PSDT_SGL, .nsid = 1 };
+	memcpy(&sqe.prp1, &sgl, sizeof(sgl));
+	memcpy(queue.capsule, &sqe, sizeof(sqe));
+	raw_send(&queue, NVME_CAPSULE_COMMAND_BYTES + BLOCK);
+	raw_settle(&queue);
+	assert_int_equal(status(&queue), 0);
+	assert_int_equal(atomic_load(&counters->bytes_in), 3 * BLOCK);
+	assert_int_equal(atomic_load(&counters->bytes_out), 0);
+	sqe = (struct nvme_sqe){ .cdw0 = NVME_OPCODE_READ, .nsid = 1, .cdw12 = 3 };
+	raw_command(&queue, &sqe, 4 * BLOCK, queue.key);
+	raw_settle(&queue);
+	assert_int_equal(atomic_load(&counters->bytes_out), 4 * BLOCK);
+	assert_int_equal(atomic_load(&counters->bytes_in), 3 * BLOCK);
+	close_queues();
+}
+
 /* A slot whose buffer grows has the new one moved, and is not sent what is behind its own data. */
 static void a_slot_grows_and_shrinks(void **state)
 {
@@ -253,6 +309,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(capsules_wait_for_slots, serve, end),
 		cmocka_unit_test_setup_teardown(data_goes_both_ways, serve, end),
 		cmocka_unit_test_setup_teardown(a_slot_grows_and_shrinks, serve, end),
+		cmocka_unit_test_setup_teardown(entries_are_as_the_host_said, serve, end),
+		cmocka_unit_test_setup_teardown(data_is_counted_and_hosts_are_heard, serve, end),
 		cmocka_unit_test_setup_teardown(a_wrong_key_ends_its_connection, serve, end),
 		cmocka_unit_test_setup_teardown(a_short_capsule_ends_its_connection, serve, end),
 		cmocka_unit_test_setup_teardown(other_descriptors_are_refused, serve, end),
