@@ -15,6 +15,7 @@
 
 #include "rdma_raw.h"
 #include "target/rdma_connection.h"
+#include "transport/fabrics/rdma_message.h"
 
 #define NQN "nqn.2026-11.org.example:raw"
 
