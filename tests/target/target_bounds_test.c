@@ -221,6 +221,49 @@ static void test_limits_are_told_as_they_are(void **state)
 	assert_int_equal(host_response(&admin, NULL), 0);
 }
 
+static u32 sent_as_it_is(struct host *host, struct nvme_sqe sqe, u8 type, u32 bytes)
+{
+	host_sgl(&sqe, type, bytes);
+	host_capsule(host, &sqe, NULL, 0);
+	return host_response(host, NULL);
+}
+
+/* What there is not: fused commands, PRPs, data both ways, more data than a command may have on the admin
+ * queue; properties of an I/O queue. */
+static void test_commands_of_other_kinds_are_refused(void **state)
+{
+	const u32 invalid = NVME_STATUS_INVALID_FIELD | DNR;
+	struct nvme_sqe sqe;
+
+	(void)state;
+	open_both(0, 0);
+	for (u32 fused = 1; fused < 4; fused++) {
+		sqe = host_io(&queue, NVME_OPCODE_READ, 1, 0, 1);
+		sqe.cdw0 |= fused << 8;
+		assert_int_equal(sent_as_it_is(&queue, sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512), invalid);
+		sqe = host_command(&queue, NVME_OPCODE_FLUSH, 1);
+		sqe.cdw0 |= fused << 8;
+		host_capsule(&queue, &sqe, NULL, 0);
+		assert_int_equal(host_response(&queue, NULL), invalid);
+	}
+	sqe = host_io(&queue, NVME_OPCODE_READ, 1, 0, 1); /* by PRP */
+	host_capsule(&queue, &sqe, NULL, 0);
+	assert_int_equal(host_response(&queue, NULL), invalid);
+	sqe = host_io(&queue, 0x83, 1, 0, 1); /* both ways */
+	assert_int_equal(sent_as_it_is(&queue, sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, 512), invalid);
+	sqe = host_command(&queue, NVME_OPCODE_FLUSH, 1); /* with data, of which it has none */
+	host_capsule(&queue, &sqe, pattern, 512);
+	assert_int_equal(host_response(&queue, NULL), invalid);
+	sqe = host_command(&admin, NVME_ADMIN_IDENTIFY, 0);
+	sqe.cdw10 = NVME_CNS_CONTROLLER;
+	assert_int_equal(sent_as_it_is(&admin, sqe, NVME_SGL_TRANSPORT_DATA_BLOCK, TARGET_TRANSFER_BYTES + 4),
+			 invalid);
+	assert_int_equal(host_take(&admin, sqe, TARGET_TRANSFER_BYTES), 0);
+	assert_int_equal(host_property(&queue, false, NVME_PROPERTY_CSTS, 0, 0, NULL), invalid);
+	assert_int_equal(host_property(&queue, true, NVME_PROPERTY_CC, 0, 0, NULL), invalid);
+	assert_int_equal(read_back(1, 0, 512), 0);
+}
+
 static u64 count_of(const atomic_ullong *counter)
 {
 	return atomic_load(counter);
@@ -424,6 +467,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_a_host_that_reads_late_gets_all, serve, end),
 		cmocka_unit_test_setup_teardown(test_queues_have_as_many_entries_as_was_said, serve, end),
 		cmocka_unit_test_setup_teardown(test_limits_are_told_as_they_are, serve, end),
+		cmocka_unit_test_setup_teardown(test_commands_of_other_kinds_are_refused, serve, end),
 		cmocka_unit_test_setup_teardown(test_data_is_counted_either_way, serve, end),
 		cmocka_unit_test_setup_teardown(test_the_oldest_command_is_told, serve, end),
 		cmocka_unit_test_setup_teardown(test_what_waits_goes_with_its_connection, serve, end),

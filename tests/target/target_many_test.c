@@ -20,6 +20,7 @@
 enum {
 	MOST = WEIR_TARGET_NAMESPACES_MAX,
 	LOG_CHANGED = 0x04,
+	KEEP = 1 << 15,
 	PAGE = 4096,
 	SHUTDOWN_NORMAL = 1 << 14, /* of CC */
 	TRIES = 1000,
@@ -108,8 +109,10 @@ static void test_namespaces_that_change_are_listed(void **state)
 	for (u32 i = 0; i < SOME; i++)
 		spaces[some[i] - 1].detached = true;
 	assert_int_equal(weir_target_reload(target, &options), 0);
-	get_log(LOG_CHANGED, PAGE);
-	check_list(admin.data, PAGE / 4, true, 1);
+	for (unsigned keeps = 3; keeps-- > 0;) {
+		get_log(LOG_CHANGED | (keeps ? KEEP : 0), PAGE);
+		check_list(admin.data, PAGE / 4, true, 1);
+	}
 	get_log(LOG_CHANGED, PAGE);
 	for (u32 i = 0; i < PAGE; i++)
 		assert_int_equal(admin.data[i], 0);
@@ -218,6 +221,45 @@ static void test_what_is_detached_keeps_no_controller_alive(void **state)
 	host_capsule(&queue, &flush, NULL, 0);
 	while (!(csts() & NVME_CSTS_FATAL))
 		assert_true(++tries < TRIES);
+}
+
+/* Not one namespace or thread more than there may be, nor none; and engines get no namespace later. */
+static void test_no_more_than_there_may_be(void **state)
+{
+	static struct weir_target_namespace_options more[MOST + 1];
+	struct weir_target_subsystem_options too_many = { .nqn = HOST_SUBSYSTEM, .namespaces = more };
+	struct weir_target_options others = { .size = sizeof(others),
+					      .subsystems = &too_many,
+					      .subsystem_count = 1 };
+	struct weir_target *made;
+
+	(void)state;
+	for (u32 i = 0; i <= MOST; i++)
+		more[i] = (struct weir_target_namespace_options){ .uri = i ? "virt:64K"
+									   : "virt:2M?block=4096" };
+	assert_int_equal(weir_target_create(&others, &made), -EINVAL);
+	too_many.namespace_count = MOST + 1;
+	assert_int_equal(weir_target_create(&others, &made), -EINVAL);
+	too_many.namespace_count = 1;
+	others.threads = WEIR_TARGET_THREADS_MAX + 1;
+	assert_int_equal(weir_target_create(&others, &made), -EINVAL);
+	others.threads = WEIR_TARGET_THREADS_MAX;
+	assert_int_equal(weir_target_create(&others, &made), 0);
+	too_many.namespace_count = MOST + 1;
+	assert_int_equal(weir_target_reload(made, &others), -EINVAL);
+	assert_int_equal(target_namespaces(&made->subsystems[0]), 1);
+	too_many.namespace_count = MOST;
+	assert_int_equal(weir_target_reload(made, &others), 0);
+	assert_int_equal(target_namespaces(&made->subsystems[0]), MOST);
+	weir_target_destroy(made);
+	too_many.namespace_count = others.threads = too_many.engine = 1;
+	assert_int_equal(weir_target_create(&others, &made), 0);
+	too_many.namespace_count = 2;
+	assert_int_equal(weir_target_reload(made, &others), -EBUSY);
+	too_many.namespace_count = 1;
+	too_many.engine = false;
+	assert_int_equal(weir_target_reload(made, &others), -EBUSY);
+	weir_target_destroy(made);
 }
 
 /* ---- what is left ---- */
@@ -334,6 +376,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_changes_of_states_are_counted, serve, end),
 		cmocka_unit_test_setup_teardown(test_a_shutdown_flushes_what_was_written, serve, end),
 		cmocka_unit_test_setup_teardown(test_what_is_detached_keeps_no_controller_alive, serve, end),
+		cmocka_unit_test(test_no_more_than_there_may_be),
 		cmocka_unit_test(test_nothing_of_a_target_is_left),
 	};
 
