@@ -351,7 +351,7 @@ static void test_each_host_has_its_own_secrets(void **state)
 /* A host that comes and goes, half of the time without a proof, leaves nothing. */
 static void test_proofs_leave_nothing(void **state)
 {
-	enum { WARM = 10, ROUNDS = 60, SLACK = 8192 };
+	enum { WARM = 10, ROUNDS = 60, SLACK = 16384 };
 	u8 answer[WEIR_CHAP_MESSAGE_BYTES];
 	struct test_has before = { .files = 0 }, now;
 	struct weir_target *stepped;
