@@ -67,4 +67,9 @@ uint64_t rig_commands_forwarded(struct fixture *fixture);
 /** rig_placed_on() - commands of @blocks that all replicas of all blocks make for engine @engine */
 uint64_t rig_placed_on(struct fixture *fixture, unsigned engine, uint32_t blocks);
 
+/* Cases of placed_host.c. */
+void a_new_map_leaves_the_one_before(void **state);
+void each_join_counts(void **state);
+void engines_are_opened_for_the_volume(void **state);
+
 #endif

@@ -522,6 +522,9 @@ int main(void)
 		cmocka_unit_test(test_hidden_engine),
 		cmocka_unit_test(test_hidden_replica),
 		cmocka_unit_test(test_what_lanes_cannot_have),
+		cmocka_unit_test(a_new_map_leaves_the_one_before),
+		cmocka_unit_test(each_join_counts),
+		cmocka_unit_test(engines_are_opened_for_the_volume),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

@@ -43,7 +43,7 @@ static u32 read_blocks(struct rig_engine *engine, const struct nvme_sqe *sqe, u3
 {
 	engine->reads++;
 	for (u32 i = 0; i < count; i++) {
-		const struct rig_block *block = &engine->blocks[vba + i];
+		const struct rig_block *block = &engine->blocks[vba - engine->rig->first + i];
 
 		if (block->bad)
 			return NVME_STATUS_UNRECOVERED_READ;
@@ -56,13 +56,14 @@ static u32 read_blocks(struct rig_engine *engine, const struct nvme_sqe *sqe, u3
 
 static u32 write_blocks(struct rig_engine *engine, const struct nvme_sqe *sqe, u32 vba, u32 count, bool data)
 {
+	struct rig_block *blocks = &engine->blocks[vba - engine->rig->first];
 	u64 version = (u64)sqe->cdw3 << 32 | sqe->cdw2;
 
 	for (u32 i = 0; i < count; i++)
-		if (engine->blocks[vba + i].version > version + i)
+		if (blocks[i].version > version + i)
 			return NVME_STATUS_VOLUME_OLD_VERSION;
 	for (u32 i = 0; i < count; i++) {
-		struct rig_block *block = &engine->blocks[vba + i];
+		struct rig_block *block = &blocks[i];
 
 		if (block->version == version + i)
 			continue;
@@ -83,6 +84,12 @@ static bool is_placed(struct rig *rig, unsigned index, u32 vba)
 	return false;
 }
 
+/* Whether @count blocks from @vba on lie in what the engine has of the volume. */
+static bool is_here(const struct rig *rig, u64 vba, u32 count)
+{
+	return vba >= rig->first && vba + count <= rig->first + RIG_BLOCKS;
+}
+
 static u32 execute(struct rig_engine *engine, const struct nvme_sqe *sqe)
 {
 	const struct nvme_sqe *range = (const struct nvme_sqe *)(uintptr_t)sqe->prp1;
@@ -92,6 +99,8 @@ static u32 execute(struct rig_engine *engine, const struct nvme_sqe *sqe)
 
 	engine->backward += sqe->cdw15 < engine->newest;
 	engine->newest = sqe->cdw15 > engine->newest ? sqe->cdw15 : engine->newest;
+	if (engine->refuses)
+		return engine->refuses;
 	if (sqe->cdw15 != engine->map_epoch) {
 		engine->stale++;
 		return NVME_STATUS_VOLUME_STALE_MAP;
@@ -105,7 +114,7 @@ static u32 execute(struct rig_engine *engine, const struct nvme_sqe *sqe)
 		memcpy(&slba, (const char *)range + 8, sizeof(slba));
 	}
 	vba = (u32)slba;
-	if (slba >> 48 != RIG_VID || (slba >> 32 & 0xffff) != RIG_CLIENT || vba + count > RIG_BLOCKS)
+	if (slba >> 48 != RIG_VID || (slba >> 32 & 0xffff) != RIG_CLIENT || !is_here(engine->rig, vba, count))
 		return NVME_STATUS_VOLUME_CLIENT;
 	if (vba >> engine->rig->unit_log2 != (vba + count - 1) >> engine->rig->unit_log2)
 		return NVME_STATUS_INVALID_FIELD;
@@ -133,7 +142,7 @@ static bool rig_submit(struct weir_channel *base, const struct nvme_sqe *sqe, vo
 	struct rig_engine *engine = channel->engine;
 	struct rig_command *command = &channel->commands[channel->count];
 
-	if (channel->count == RIG_WAITING)
+	if (channel->count == engine->room)
 		return false;
 	pthread_mutex_lock(&engine->lock);
 	*command = (struct rig_command){ .sqe = *sqe, .argument = argument };
@@ -265,23 +274,25 @@ static json_t *serve(struct rig *rig, const json_t *request)
 		return weir_rpc_error(request, -EBUSY, "another client has the lease");
 	if (!strcmp(method, "volume_open"))
 		return weir_rpc_result(
-			request,
-			json_pack("{s:{s:s, s:i, s:i, s:i, s:i}, s:i, s:o, s:o}", "volume", "name", "test",
-				  "vid", RIG_VID, "blocks", RIG_BLOCKS, "replicas", (int)rig->replicas,
-				  "unit_log2", (int)rig->unit_log2, "client", RIG_CLIENT, "lease",
-				  writes && !rig->gives_no_lease
-					  ? json_pack("{s:i, s:i}", "epoch", (int)rig->lease_epoch, "ms",
-						      (int)rig->lease_ms)
-					  : json_null(),
-				  "map", map_json(rig)));
+			request, json_pack("{s:{s:s, s:i, s:I, s:i, s:i}, s:i, s:o, s:o}", "volume", "name",
+					   "test", "vid", RIG_VID, "blocks", (json_int_t)rig->blocks,
+					   "replicas", (int)rig->replicas, "unit_log2", (int)rig->unit_log2,
+					   "client", RIG_CLIENT, "lease",
+					   writes && !rig->gives_no_lease
+						   ? json_pack("{s:i, s:i}", "epoch", (int)rig->lease_epoch,
+							       "ms", (int)rig->lease_ms)
+						   : json_null(),
+					   "map", map_json(rig)));
 	if (!strcmp(method, "lease_renew") && rig->refuse_renewal)
 		return weir_rpc_error(request, -ESTALE, "another client has the lease");
 	if (!strcmp(method, "lease_renew")) {
 		__atomic_fetch_add(&rig->renewals, 1, __ATOMIC_RELAXED); /* relaxed: a count */
 		return weir_rpc_result(request, json_pack("{s:i}", "ms", (int)rig->lease_ms));
 	}
-	if (!strcmp(method, "lease_release"))
+	if (!strcmp(method, "lease_release")) {
 		rig->releases++;
+		rig->unequal += json_is_true(json_object_get(params, "unequal"));
+	}
 	if (!strcmp(method, "block_damaged")) {
 		rig->reports++;
 		rig->reported_id = json_integer_value(json_object_get(params, "id"));
@@ -315,9 +326,12 @@ static void *run(void *argument)
 	unsigned count = 0;
 
 	while (poll(pollers, count + 2, -1) >= 0 && !pollers[0].revents) {
-		for (unsigned i = 0; i < count; i++)
-			if (pollers[i + 2].revents && !answer(rig, rpcs[i]))
-				pollers[i + 2].fd = -1;
+		for (unsigned i = count; i-- > 0;)
+			if (pollers[i + 2].revents && !answer(rig, rpcs[i])) {
+				weir_rpc_close(rpcs[i]);
+				rpcs[i] = rpcs[--count];
+				pollers[i + 2] = pollers[count + 2];
+			}
 		if (pollers[1].revents && count < CONNECTIONS &&
 		    weir_rpc_of(accept(rig->listener, NULL, NULL), "client", &rpcs[count]) == 0) {
 			pollers[count + 2] = (struct pollfd){ weir_rpc_socket(rpcs[count]), POLLIN, 0 };
@@ -336,6 +350,8 @@ void rig_begin(struct rig *rig, unsigned replicas)
 	memset(rig, 0, sizeof(*rig));
 	rig->replicas = replicas;
 	rig->unit_log2 = RIG_UNIT_LOG2;
+	rig->blocks = RIG_BLOCKS;
+	rig->threads = 1;
 	rig->lease_ms = 300000;
 	rig->lease_epoch = RIG_LEASE_EPOCH;
 	rig->map.epoch = 7;
@@ -347,6 +363,7 @@ void rig_begin(struct rig *rig, unsigned replicas)
 		snprintf(rig->map.engines[i].address, sizeof(rig->map.engines[i].address), "virt:%u", i);
 		pthread_mutex_init(&rig->engines[i].lock, NULL);
 		rig->engines[i].rig = rig;
+		rig->engines[i].room = RIG_WAITING;
 		rig->engines[i].map_epoch = rig->map.epoch;
 		rig->engines[i].lease_epoch = RIG_LEASE_EPOCH;
 	}
@@ -403,7 +420,7 @@ int rig_try(struct rig *rig, bool read_only, unsigned wait_ms)
 
 	keys.read_only = read_only;
 	keys.wait_ms = wait_ms;
-	return weir_volume_medium_open(&keys, 1,
+	return weir_volume_medium_open(&keys, rig->threads,
 				       &(struct volume_options){ .open = rig_channel_open, .argument = rig },
 				       &rig->medium);
 }
@@ -477,15 +494,26 @@ void rig_start(struct rig *rig, struct weir_io *io, enum weir_io_kind kind, u64 
 				.iov = iov,
 				.iov_count = count,
 				.force_unit_access = rig->durable,
+				.thread = rig->used_thread,
 				.done = note_done };
 	io->version = rig->version;
 	assert_true(rig->medium->ops->submit(rig->medium, io));
 }
 
+/* Of all threads; how many requests ended. */
+static unsigned poll_threads(struct rig *rig)
+{
+	unsigned ended = 0;
+
+	for (unsigned i = 0; i < rig->threads; i++)
+		ended += rig->medium->ops->poll(rig->medium, i);
+	return ended;
+}
+
 void rig_poll(struct rig *rig)
 {
 	for (unsigned i = 0; i < 20; i++) {
-		(void)rig->medium->ops->poll(rig->medium, 0);
+		(void)poll_threads(rig);
 		nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
 	}
 }
@@ -495,7 +523,7 @@ u32 rig_wait(struct rig *rig, struct weir_io *io)
 	uint64_t end_ns = weir_session_now_ns() + (uint64_t)GENEROUS_MS * 1000000;
 
 	while (!rig_is_done(io)) {
-		if (!rig->medium->ops->poll(rig->medium, 0))
+		if (!poll_threads(rig))
 			sched_yield();
 		if (weir_session_now_ns() > end_ns)
 			fail_msg("a request does not end");

@@ -42,7 +42,8 @@ struct rig_command {
 /** struct rig_engine - @held: commands are not carried out until rig_release(); @slow: one answer a poll;
  * @faulty: its medium takes no writes; @opened: channels to it so far; @durable: changes that asked for FUA;
  * @newest: map that a command came by; @backward: commands by an older one than that; @halts: of its channels
- * so far; @unhalted: of these the first ones, which fail
+ * so far; @unhalted: of these the first ones, which fail; @room: for commands of a channel; @refuses: status
+ * of all commands that come, 0: it is as they deserve
  */
 struct rig_engine {
 	struct rig *rig;
@@ -63,15 +64,22 @@ struct rig_engine {
 	u32 newest;
 	unsigned backward;
 	unsigned halts, unhalted;
+	unsigned room;
+	u32 refuses;
 };
 
 /** struct rig - @map: the daemon's; @refuse_renewal, @deaf: what it does not do any more; both of @lock;
  * @unit_log2: of the volume; @version: in the commands of requests; @durable: requests ask for FUA;
- * @on_lease: called before a lease is granted or renewed */
+ * @on_lease: called before a lease is granted or renewed; @blocks: of the volume, of which engines have
+ * RIG_BLOCKS, from @first on; @threads: of the client, of which @used_thread gets what is started */
 struct rig {
 	struct rig_engine engines[RIG_ENGINES];
 	unsigned replicas;
 	u32 unit_log2;
+	u64 blocks;
+	u64 first;
+	unsigned threads;
+	unsigned used_thread;
 	pthread_mutex_t lock;
 	struct nvme_volume_map map;
 	unsigned lease_ms;
@@ -86,6 +94,7 @@ struct rig {
 	void (*on_lease)(void);
 	unsigned renewals;
 	unsigned releases;
+	unsigned unequal; /* of these, of writers whose changes failed */
 	unsigned reports; /* of damage; the last one: */
 	json_int_t reported_id, reported_vba, reported_blocks;
 	char path[64];
@@ -101,7 +110,7 @@ void rig_end(struct rig *rig);
 void rig_stop_daemon(struct rig *rig);
 /** rig_keys() - to open the volume */
 struct weir_session_keys rig_keys(const struct rig *rig);
-/** rig_open() - as a medium for one thread, commands wait for @wait_ms; rig_end() closes it */
+/** rig_open() - as a medium for its threads, commands wait for @wait_ms; rig_end() closes it */
 void rig_open(struct rig *rig, bool read_only, unsigned wait_ms);
 /** rig_try() - the same, where it may fail; its error */
 int rig_try(struct rig *rig, bool read_only, unsigned wait_ms);
