@@ -17,6 +17,7 @@
 
 #include <weir/weir.h>
 
+#include "../rig/leaks.h"
 #include "target/target.h"
 #include "transport/sleeper.h"
 #include "transport/transport.h"
@@ -29,18 +30,34 @@ enum { COMMANDS = 600, MEMORY_BYTES = 1 << 16, ENTRIES = 128 };
 int __real_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 int __wrap_weir_transport_open(struct weir_transport_request *request, struct weir_transport **out);
 
-/* The transport's functions; @csts: what its CSTS reads as, unless 0; @sleeper: wakes with its mover */
+/* The transport's functions; @csts: what its CSTS reads as, unless 0; @sleeper: wakes with its mover;
+ * @entries: of a queue at most, 0: as many as the controller takes; @halts: so far, of which the first
+ * @unhalted fail */
 static struct {
-	struct weir_transport_ops ops;
-	uint32_t (*read32)(struct weir_transport *transport, uint32_t offset);
+	struct weir_transport_ops ops, real;
 	struct weir_sleeper sleeper;
 	uint32_t csts;
+	unsigned entries, halts, unhalted;
 } channel_end;
 
 static uint32_t read32(struct weir_transport *transport, uint32_t offset)
 {
 	return channel_end.csts && offset == NVME_REGISTER_CSTS ? channel_end.csts
-								: channel_end.read32(transport, offset);
+								: channel_end.real.read32(transport, offset);
+}
+
+static uint64_t read64(struct weir_transport *transport, uint32_t offset)
+{
+	uint64_t value = channel_end.real.read64(transport, offset);
+
+	return channel_end.entries && offset == NVME_REGISTER_CAP
+		       ? (value & ~(uint64_t)0xffff) | (channel_end.entries - 1)
+		       : value;
+}
+
+static int halt(struct weir_transport *transport)
+{
+	return ++channel_end.halts <= channel_end.unhalted ? -EIO : channel_end.real.halt(transport);
 }
 
 /* The linker leads the channel's call here, and the target's, whose doorbells nobody rings. */
@@ -52,9 +69,10 @@ int __wrap_weir_transport_open(struct weir_transport_request *request, struct we
 		return error;
 	assert_int_equal(weir_sleeper_open(&channel_end.sleeper), 0);
 	weir_sleeper_attach(&channel_end.sleeper, request->doorbells, 4096);
-	channel_end.ops = *(*out)->ops;
-	channel_end.read32 = channel_end.ops.read32;
+	channel_end.ops = channel_end.real = *(*out)->ops;
 	channel_end.ops.read32 = read32;
+	channel_end.ops.read64 = read64;
+	channel_end.ops.halt = halt;
 	(*out)->ops = &channel_end.ops;
 	return 0;
 }
@@ -176,31 +194,105 @@ static void an_engine_of_short_transfers_is_refused(void **state)
 	free(memory);
 }
 
-/* One entry of the ring stays free: a ring with all of them pending looks empty. */
-static void a_full_channel_takes_no_more(void **state)
+static struct weir_channel *open_virtual(void *memory)
 {
-	const struct nvme_sqe flush = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = 1 };
-	void *memory = aligned_alloc(4096, MEMORY_BYTES);
 	struct weir_channel *channel;
-	u32 statuses[ENTRIES];
 
-	(void)state;
 	assert_non_null(memory);
 	if (weir_channel_open("virt:16M?block=4096", memory, MEMORY_BYTES, 4096, &channel))
 		fail_msg("%s", weir_last_error());
-	for (unsigned round = 0; round < 3; round++) {
+	return channel;
+}
+
+static void close_virtual(struct weir_channel *channel)
+{
+	channel->ops->close(channel);
+	weir_sleeper_close(&channel_end.sleeper);
+}
+
+static void fill_channel(unsigned entries)
+{
+	const struct nvme_sqe flush = { .cdw0 = NVME_OPCODE_FLUSH, .nsid = 1 };
+	void *memory = aligned_alloc(4096, MEMORY_BYTES);
+	struct weir_channel *channel = open_virtual(memory);
+	u32 statuses[ENTRIES];
+
+	for (unsigned round = 0; round < 5; round++) {
 		unsigned count = 0, ended = 0;
 
 		while (count < ENTRIES && channel->ops->submit(channel, &flush, &statuses[count]))
 			statuses[count++] = ~0u;
-		assert_int_equal(count, ENTRIES - 1);
+		assert_int_equal(count, entries - 1);
 		while (ended < count)
 			ended += channel->ops->poll(channel, note);
 		for (unsigned i = 0; i < count; i++)
 			assert_int_equal(statuses[i], 0);
 	}
-	channel->ops->close(channel);
-	weir_sleeper_close(&channel_end.sleeper);
+	close_virtual(channel);
+	free(memory);
+}
+
+/* One entry of the ring stays free: a ring with all of them pending looks empty. */
+static void a_full_channel_takes_no_more(void **state)
+{
+	(void)state;
+	fill_channel(ENTRIES);
+}
+
+/* The same of a controller whose queues are shorter. */
+static void a_channel_is_as_long_as_the_controller_takes(void **state)
+{
+	enum { SHORT = 16 };
+
+	(void)state;
+	channel_end.entries = SHORT;
+	fill_channel(SHORT);
+	channel_end.entries = 0;
+}
+
+/* Until it is: what an engine may still write to is not given back. */
+static void a_channel_is_halted_once(void **state)
+{
+	enum { UNHALTED = 2 };
+	void *memory = aligned_alloc(4096, MEMORY_BYTES);
+	struct weir_channel *channel = open_virtual(memory);
+
+	(void)state;
+	channel_end.halts = 0;
+	channel_end.unhalted = UNHALTED;
+	for (unsigned i = 0; i < UNHALTED; i++)
+		assert_int_equal(channel->ops->halt(channel), -EIO);
+	for (unsigned i = 0; i < 3; i++)
+		assert_int_equal(channel->ops->halt(channel), 0);
+	assert_int_equal(channel_end.halts, UNHALTED + 1);
+	channel_end.unhalted = 0;
+	close_virtual(channel);
+	free(memory);
+}
+
+/* One that is closed, and one that is not opened: of short transfers, or with a name that is none. */
+static void nothing_of_a_channel_is_left(void **state)
+{
+	enum { ROUNDS = 256, FIRST = 16, SLACK = 32 << 10 };
+	void *memory = aligned_alloc(4096, MEMORY_BYTES);
+	struct test_has before = { 0 };
+	struct weir_channel *channel;
+
+	(void)state;
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		if (i == FIRST)
+			before = test_has();
+		close_virtual(open_virtual(memory));
+		assert_int_equal(weir_channel_open("virt:16M?block=4096&mdts=8K", memory, MEMORY_BYTES, 16384,
+						   &channel),
+				 -ENOTSUP);
+		weir_sleeper_close(&channel_end.sleeper);
+		assert_int_equal(weir_channel_open("virt:nothing", memory, MEMORY_BYTES, 4096, &channel),
+				 -EINVAL);
+	}
+	test_keeps(before, 32 << 20); /* a thread may have another stack */
+	if (TEST_COUNTS_MEMORY)
+		assert_true(test_has().heap_bytes < before.heap_bytes + SLACK);
 	free(memory);
 }
 
@@ -211,6 +303,9 @@ int main(void)
 		cmocka_unit_test(is_lost_with_its_controller),
 		cmocka_unit_test(an_engine_of_short_transfers_is_refused),
 		cmocka_unit_test(a_full_channel_takes_no_more),
+		cmocka_unit_test(a_channel_is_as_long_as_the_controller_takes),
+		cmocka_unit_test(a_channel_is_halted_once),
+		cmocka_unit_test(nothing_of_a_channel_is_left),
 	};
 
 	return cmocka_run_group_tests_name("channel", tests, NULL, NULL);

@@ -306,6 +306,61 @@ static void test_no_pool_goes_under_commands(void **state)
 	must(weir_context_close(context));
 }
 
+static void wish(struct weir_pool *lanes, uint64_t bytes)
+{
+	weir_store_u64_relaxed_sys(weir_at(lanes->wanted, weir_shared_u64, 0), bytes);
+}
+
+/* What a pool of @count regions of these chunks has besides data. */
+static uint64_t own_bytes(const unsigned *chunks, unsigned count)
+{
+	uint64_t bytes = sizeof(struct weir_pool);
+
+	for (unsigned i = 0; i < count; i++) {
+		uint32_t pages = chunks[i] * WEIR_POOL_CHUNK_PAGES;
+
+		for (uint32_t level = 0; level < WEIR_POOL_LEVELS; level++)
+			bytes += weir_pool_level_words(pages, level) * sizeof(uint64_t);
+		bytes += pages * sizeof(uint32_t);
+	}
+	return bytes;
+}
+
+/* A wish makes a pool grow once; one that there is no room for not at all, and it is not tried again. */
+static void test_a_wish_is_heard_once(void **state)
+{
+	static const unsigned chunks[] = { 1, 2, 3 };
+	struct weir_pool_options options = { .size = sizeof(options), .bytes = MIB, .most_bytes = 8 * MIB };
+	struct weir_pool_stats stats = { .size = sizeof(stats) };
+	struct weir_buffer_pool *pool;
+	struct weir_context *context;
+	struct weir_pool *lanes;
+
+	(void)state;
+	if (!test_on_cpu()) /* the host reaches no words of lanes */
+		return;
+	must(weir_context_open(test_context_name(), NULL, &context));
+	must(weir_pool_create(context, &options, &pool));
+	lanes = weir_at(weir_pool_address(pool), struct weir_pool, 0);
+	for (unsigned i = 0; i < 3; i++) {
+		must(weir_pool_stats(pool, &stats));
+		assert_int_equal(stats.regions, i + 1);
+		assert_int_equal(stats.own_bytes, own_bytes(chunks, i + 1));
+		wish(lanes, i < 1 ? MIB + 1 : i < 2 ? 2 * MIB : 3 * MIB);
+		assert_int_equal(weir_pool_serve(pool, 1000), i < 2);
+		assert_int_equal(weir_load_u64_relaxed_sys(weir_at(lanes->wanted, weir_shared_u64, 0)), 0);
+	}
+	must(weir_pool_stats(pool, &stats));
+	assert_int_equal(stats.regions, 3);
+	assert_int_equal(stats.bytes, 6 * MIB);
+	wish(lanes, 2 * MIB); /* the last that there is room for */
+	assert_int_equal(weir_pool_serve(pool, 0), 1);
+	must(weir_pool_stats(pool, &stats));
+	assert_int_equal(stats.bytes, 8 * MIB);
+	must(weir_pool_destroy(pool));
+	must(weir_context_close(context));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -316,6 +371,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_host_calls),
 		cmocka_unit_test(test_no_pool_goes_under_commands),
+		cmocka_unit_test(test_a_wish_is_heard_once),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));

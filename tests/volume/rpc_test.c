@@ -126,6 +126,8 @@ static void does_not_wait_for_ever(void **state)
 /* Polls of this thread end at once with nothing; the shortest one of them. */
 static __thread bool in_vain;
 static __thread int shortest_ms;
+static __thread int polled_ms[8]; /* of the first ones */
+static __thread unsigned polls;
 
 int poll(struct pollfd *files, nfds_t count, int ms)
 {
@@ -133,6 +135,8 @@ int poll(struct pollfd *files, nfds_t count, int ms)
 
 	if (!in_vain)
 		return (int)syscall(SYS_ppoll, files, (unsigned long)count, ms < 0 ? NULL : &time, NULL, 0);
+	if (polls < sizeof(polled_ms) / sizeof(polled_ms[0]))
+		polled_ms[polls++] = ms;
 	shortest_ms = shortest_ms < 0 || ms < shortest_ms ? ms : shortest_ms;
 	return 0;
 }
@@ -264,6 +268,52 @@ static void closes_what_has_no_key(void **state)
 	close(listener);
 }
 
+/* Nor has whoever tries to reach one that is not there, or to listen where another one does. */
+static void closes_what_is_not_reached(void **state)
+{
+	struct weir_rpc *client = NULL;
+	char address[64];
+	int listener = listen_somewhere(address);
+	unsigned before = test_files();
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		assert_int_equal(weir_rpc_open("127.0.0.1:1", NULL, WAIT_MS, &client), -ECONNREFUSED);
+		assert_int_equal(weir_rpc_open("/nowhere,/nowhere/else", NULL, WAIT_MS, &client), -ENOENT);
+		assert_int_equal(weir_rpc_listen(address), -EADDRINUSE);
+		assert_int_equal(weir_rpc_listen("/nowhere/at/all"), -ENOENT);
+	}
+	assert_null(client);
+	assert_int_equal(test_files(), before);
+	close(listener);
+}
+
+/* Of several addresses that say nothing each has its part of the time that is left. */
+static void divides_its_time_among_addresses(void **state)
+{
+	enum { LONG_MS = 6000000, SLACK_MS = LONG_MS / 12, ADDRESSES = 3 };
+	struct weir_rpc *client = NULL;
+	char address[64], list[256];
+	int listener = listen_somewhere(address), error;
+
+	(void)state;
+	snprintf(list, sizeof(list), "%s,%s,%s", address, address, address);
+	polls = 0;
+	in_vain = true;
+	error = weir_rpc_open(list, NULL, LONG_MS, &client);
+	in_vain = false;
+	close(listener);
+	if (!error) { /* a machine where nobody waits to connect to itself */
+		weir_rpc_close(client);
+		skip();
+	}
+	assert_int_equal(error, -ETIMEDOUT);
+	assert_int_equal(polls, ADDRESSES);
+	for (int i = 0; i < ADDRESSES; i++)
+		assert_in_range(polled_ms[i], LONG_MS / (ADDRESSES - i) - SLACK_MS,
+				LONG_MS / (ADDRESSES - i));
+}
+
 /* What nobody would receive is not sent, and the connection is as good as before. */
 static void sends_no_line_that_is_too_long(void **state)
 {
@@ -294,6 +344,48 @@ static void sends_no_line_that_is_too_long(void **state)
 			 -ETIMEDOUT);
 	end(&silent);
 	free(text);
+}
+
+/** struct sender - of a message with @text, to whoever reads slowly */
+struct sender {
+	struct weir_rpc *rpc;
+	const char *text;
+	int error;
+};
+
+static void *send_text(void *argument)
+{
+	struct sender *sender = argument;
+
+	sender->error = weir_rpc_send(sender->rpc, json_pack("{s:s}", "a", sender->text), WAIT_MS);
+	return NULL;
+}
+
+/* The longest line that there may be arrives, in as many pieces as it has. */
+static void takes_the_longest_line(void **state)
+{
+	enum { LETTERS = WEIR_RPC_LINE_BYTES - (sizeof("{\"a\":\"\"}\n") - 1) };
+	static char text[LETTERS + 1];
+	struct sender sender = { .text = text };
+	struct weir_rpc *receiver;
+	json_t *message = NULL;
+	pthread_t thread;
+	int sockets[2];
+
+	(void)state;
+	for (unsigned i = 0; i < LETTERS; i++)
+		text[i] = (char)('a' + (i + i / 26 + i / 4096) % 26);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
+	assert_int_equal(weir_rpc_of(sockets[0], "sender", &sender.rpc), 0);
+	assert_int_equal(weir_rpc_of(sockets[1], "receiver", &receiver), 0);
+	assert_int_equal(pthread_create(&thread, NULL, send_text, &sender), 0);
+	assert_int_equal(weir_rpc_receive(receiver, WAIT_MS, &message), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(sender.error, 0);
+	assert_string_equal(json_string_value(json_object_get(message, "a")), text);
+	json_decref(message);
+	weir_rpc_close(sender.rpc);
+	weir_rpc_close(receiver);
 }
 
 static void connects_by_path_and_by_port(void **state)
@@ -373,10 +465,14 @@ int main(void)
 		cmocka_unit_test(reports_an_end_that_is_gone),
 		cmocka_unit_test(refuses_a_line_without_end),
 		cmocka_unit_test(sends_no_line_that_is_too_long),
+		cmocka_unit_test(takes_the_longest_line),
 		cmocka_unit_test(connects_by_path_and_by_port),
 		cmocka_unit_test(takes_nobody_elses_path),
 		cmocka_unit_test(closes_what_has_no_key),
+		cmocka_unit_test(closes_what_is_not_reached),
+		cmocka_unit_test(divides_its_time_among_addresses),
 	};
 
+	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -191,12 +191,52 @@ static void test_maps_without_room(void **state)
 	assert_int_equal(read_map(json_object(), &map), -EPROTO);
 }
 
+static void reached(const struct weir_session *session, unsigned queues, const char *expected)
+{
+	static const struct nvme_volume_engine engine = { .id = 3,
+							  .address = "192.0.2.1:4420",
+							  .nqn = "nqn.e" };
+	char uri[WEIR_SESSION_URI_BYTES];
+
+	weir_session_uri(session, &engine, queues, uri);
+	assert_string_equal(uri, expected);
+}
+
+#define ENGINE(queues)                                                                                       \
+	"nvmf:tcp://192.0.2.1:4420/nqn.e?nsid=1&queues=" queues                                              \
+	"&ctrl_loss_s=0&connect_ms=1000&keep_alive_ms=2000&hostnqn=nqn.host&"                                \
+	"hostid=01020304-0506-0708-090a-0b0c0d0e0f10"
+
+/* Engines are reached as the volume's URI says: by this host's name, with its secrets and keys. */
+static void test_how_engines_are_reached(void **state)
+{
+	static struct weir_session session;
+	struct weir_session_keys *keys = &session.keys;
+
+	(void)state;
+	memset(&session, 0, sizeof(session));
+	strcpy(keys->host.nqn, "nqn.host");
+	for (unsigned i = 0; i < 16; i++)
+		keys->host.id[i] = (uint8_t)(i + 1);
+	reached(&session, 1, ENGINE("1"));
+	strcpy(keys->daemon_key, "/daemon"); /* which engines have nothing to do with */
+	strcpy(keys->secret, "/secret");
+	reached(&session, 8, ENGINE("8") "&dhchap_secret=/secret");
+	strcpy(keys->controller_secret, "/engine");
+	reached(&session, 2, ENGINE("2") "&dhchap_secret=/secret&dhchap_ctrl_secret=/engine");
+	strcpy(keys->engine_key, "/key");
+	reached(&session, 2, ENGINE("2") "&dhchap_secret=/secret&dhchap_ctrl_secret=/engine&tls_psk=/key");
+	keys->secret[0] = keys->controller_secret[0] = '\0';
+	reached(&session, 3, ENGINE("3") "&tls_psk=/key");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_volumes),
 		cmocka_unit_test(test_maps),
 		cmocka_unit_test(test_maps_without_room),
+		cmocka_unit_test(test_how_engines_are_reached),
 	};
 
 	return cmocka_run_group_tests_name("session_json", tests, NULL, NULL);
