@@ -322,6 +322,33 @@ static void test_long_answers(void **state)
 	}
 }
 
+/* Two calls that come together are both answered, and what follows them when it is whole. */
+static void test_calls_that_come_together(void **state)
+{
+	static const char calls[] =
+		"{\"id\":1,\"method\":\"status\"}\n{\"id\":2,\"method\":\"map_get\"}\n{\"id\"",
+			  rest[] = ":3,\"method\":\"status\"}\n";
+	struct weir_rpc *rpc;
+
+	(void)state;
+	if (!weir_chap_available())
+		skip();
+	assert_int_equal(weir_rpc_open(address, NULL, WAIT_MS, &rpc), 0);
+	assert_int_equal(send(weir_rpc_socket(rpc), calls, sizeof(calls) - 1, 0), sizeof(calls) - 1);
+	for (json_int_t i = 1; i <= 3; i++) {
+		json_t *reply;
+
+		if (i == 3)
+			assert_int_equal(send(weir_rpc_socket(rpc), rest, sizeof(rest) - 1, 0),
+					 sizeof(rest) - 1);
+		assert_int_equal(weir_rpc_receive(rpc, WAIT_MS, &reply), 0);
+		assert_int_equal(json_integer_value(json_object_get(reply, "id")), i);
+		assert_non_null(json_object_get(reply, "result"));
+		json_decref(reply);
+	}
+	weir_rpc_close(rpc);
+}
+
 /* A daemon that has no keys closes what begins with TLS. */
 static void test_no_keys(void **state)
 {
@@ -343,6 +370,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_halves_of_handshakes, begin, end),
 		cmocka_unit_test_setup_teardown(test_long_answers, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_keys, begin_without_keys, end),
+		cmocka_unit_test_setup_teardown(test_calls_that_come_together, begin_without_keys, end),
 	};
 
 	return cmocka_run_group_tests_name("daemon_hosts", tests, NULL, NULL);

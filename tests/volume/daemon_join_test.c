@@ -16,6 +16,7 @@
 
 #include <weir/core/volume/placement.h>
 
+#include "../rig/leaks.h"
 #include "daemon_client.h"
 #include "volume/daemon/level.h"
 
@@ -68,6 +69,46 @@ static void test_a_volume_is_made_while_an_engine_joins(void **state)
 	begin_join();
 	make_volume();
 	write_and_join();
+}
+
+/* An engine fails, and its blocks are copied; then the next one may fail, as if it were the first. */
+static void test_engines_fail_one_after_the_other(void **state)
+{
+	(void)state;
+	begin_written(4);
+	for (unsigned i = 0; i < 2; i++) {
+		array.engines[i].dead = true;
+		for (unsigned j = 0; j < VOLUMED_MISSES; j++)
+			volumed_heartbeat(d);
+		assert_int_equal(d->counts.taken_out, i + 1);
+		settle();
+		assert_int_equal(d->failed, 0);
+		get_map(&writer);
+		check_all(&writer);
+	}
+}
+
+/* Whoever says that an engine is lost which is not has changed nothing. */
+static void test_an_engine_that_is_not_lost_stays(void **state)
+{
+	json_int_t id;
+	u32 before;
+
+	(void)state;
+	begin_written(3);
+	id = d->engines[2].info.id;
+	before = d->epoch;
+	do_call("engine_remove", json_pack("{s:I, s:b}", "id", id, "lost", 1), -EBUSY);
+	assert_false(d->engines[2].leaving);
+	do_call("engine_keep", json_pack("{s:I}", "id", id), -EINVAL);
+	assert_int_equal(d->epoch, before);
+	do_call("engine_remove", json_pack("{s:I}", "id", id), 0);
+	do_call("engine_remove", json_pack("{s:I, s:b}", "id", id, "lost", 1), -EBUSY);
+	assert_true(d->engines[2].leaving); /* as before */
+	settle();
+	assert_int_equal(d->engine_count, 2);
+	get_map(&writer);
+	check_all(&writer);
 }
 
 /* ---- a volume of several slices, over two engines ---- */
@@ -137,6 +178,7 @@ static void test_volumes_have_many_slices(void **state)
 	static struct large engines[2];
 	static u32 table[WEIR_PLACEMENT_GROUPS];
 	static struct volumed_level level;
+	struct test_has before;
 	int status;
 
 	(void)state;
@@ -153,12 +195,14 @@ static void test_volumes_have_many_slices(void **state)
 					.later = ~0ull,
 					.settled = true,
 					.map = LARGE_MAP };
+	before = test_has();
 	assert_int_equal(volumed_level_begin(&level), 0);
 	do
 		status = volumed_level_step(&level);
 	while (status == 1);
 	assert_int_equal(status, 0);
 	volumed_level_end(&level);
+	test_keeps(before, SLICE);
 	assert_int_equal(level.compared, level.blocks);
 	assert_int_equal(level.copied, WRITTEN + 1);
 	assert_int_equal(engines[1].writes, WRITTEN);
@@ -175,6 +219,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		CASE(test_a_volume_is_first_written_while_an_engine_joins),
 		CASE(test_a_volume_is_made_while_an_engine_joins),
+		CASE(test_engines_fail_one_after_the_other),
+		CASE(test_an_engine_that_is_not_lost_stays),
 		cmocka_unit_test(test_volumes_have_many_slices),
 	};
 

@@ -332,6 +332,22 @@ static void test_whose_lease(void **state)
 	assert_int_equal(d->volumes[0].info.lease_client, VOLUMED_NOBODY);
 }
 
+/* A lease that nobody was told of, and that an engine keeps: whoever comes next need not wait for its end,
+ * and what was to be said is said. */
+static void test_a_lease_that_is_not_given_back(void **state)
+{
+	(void)state;
+	begin_written(3);
+	refuse(1, NVME_ADMIN_VOLUME_LEASE, NVME_STATUS_WRITE_FAULT);
+	do_call("volume_info", json_pack("{s:s}", "name", "w"), -ENOENT);
+	volumed_lease_take_back(d, "v", writer.number, writer.lease);
+	assert_non_null(strstr(weir_last_error(), "there is no volume 'w'"));
+	refuse(1, 0, 0);
+	assert_int_equal(open_volume(&reader, OTHER, true), 0);
+	assert_int_equal(write_block(&writer, 0, 1), NVME_STATUS_VOLUME_STALE_LEASE);
+	assert_int_equal(write_block(&reader, 0, 2), 0);
+}
+
 /* A change that one engine refuses is none. */
 static void test_a_change_that_is_refused_is_none(void **state)
 {
@@ -542,6 +558,7 @@ int main(void)
 		CASE(test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew),
 		CASE(test_the_last_lease),
 		CASE(test_whose_lease),
+		CASE(test_a_lease_that_is_not_given_back),
 		CASE(test_a_change_that_is_refused_is_none),
 		CASE(test_a_connection_is_lost_during_a_change),
 		CASE(test_a_connection_is_lost_in_each_change),

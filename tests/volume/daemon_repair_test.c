@@ -140,6 +140,35 @@ static void test_too_many_reports(void **state)
 	assert_int_equal(d->damage_count, 0);
 }
 
+/* A step says how long there is nothing to do: not at all as long as blocks wait to be repaired or copied, a
+ * millisecond where copies have to wait for clients, and else until the next heartbeat. */
+static void test_a_step_says_when_there_is_more(void **state)
+{
+	(void)state;
+	begin_written(4);
+	settle();
+	assert_in_range(volumed_step(d), 1, VOLUMED_HEARTBEAT_MS);
+	clock_ms = d->heartbeat_at_ms - 3;
+	assert_int_equal(volumed_step(d), 3);
+	for (u32 vba = VBA; vba < VBA + 2; vba++)
+		report(vba, 0, 1, 0);
+	assert_int_equal(volumed_step(d), 0);
+	assert_int_equal(volumed_step(d), 3);
+	array.engines[3].dead = true;
+	for (unsigned i = 0; i < VOLUMED_MISSES; i++)
+		volumed_heartbeat(d);
+	assert_true(d->rebuilding);
+	assert_int_equal(volumed_step(d), 0); /* it begins */
+	d->options.rebuild_blocks = 1;
+	for (unsigned i = 0; i < ENOUGH_STEPS; i++)
+		(void)volumed_step(d);
+	assert_int_equal(volumed_step(d), 1);
+	d->options.rebuild_blocks = 0;
+	settle();
+	get_map(&writer);
+	check_all(&writer);
+}
+
 /* The only replica of a dead writer's last write cannot be read: it was not acknowledged. */
 static void test_what_was_not_acknowledged_is_given_up(void **state)
 {
@@ -331,6 +360,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_well_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_versions_are_not_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_many_reports, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_a_step_says_when_there_is_more, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_block_is_copied_from_another_engine, set_up,
 						tear_down),
 		cmocka_unit_test_setup_teardown(test_the_newer_of_the_older_versions_is_left, set_up,
