@@ -92,6 +92,10 @@ says 'a file that is too long' 1 'longer than the volume' "${v[@]}" put a "$work
 says 'a folder, which is no file' 1 'cannot be read' "${v[@]}" put a "$work"
 "${v[@]}" get a "$work/out2" && cmp "$work/out" "$work/out2"
 report $? 'and the volume is as it was'
+says 'a host that may read alone reads' 0 '' "${v[@]}" --hostnqn nqn.2026-11.org.example:other get a "$work/out2"
+cmp "$work/out" "$work/out2"
+report $? 'the same'
+says 'and does not write' 1 'may not write' "${v[@]}" --hostnqn nqn.2026-11.org.example:other put a "$work/in"
 if [ -n "$losing" ]; then
   says 'what is lost at the close of the file' 1 'cannot be written: Disk quota exceeded' \
     env LD_PRELOAD="$losing" "${v[@]}" get a "$work/out"
