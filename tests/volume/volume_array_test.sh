@@ -123,12 +123,21 @@ report $? 'the daemon is gone' "$output"
 if "$fabrics" secret >/dev/null 2>&1; then
   (umask 077; for who in manager client stranger other engine; do "$fabrics" secret >"$dir/$who"; done)
   "$target" --listen tcp://127.0.0.1:0 --engine --manager "$nqn.manager" --subsystem "$nqn.5=virt:64M?block=4096" \
-    --host "$nqn.manager" --secret "$dir/manager" --host "$nqn.client" --secret "$dir/client" --controller-secret "$dir/engine" --host "$nqn.other" --secret "$dir/other" >"$dir/engine5" 2>&1 &
+    --host "$nqn.manager" --secret "$dir/manager" --controller-secret "$dir/engine" --host "$nqn.client" --secret "$dir/client" --controller-secret "$dir/engine" --host "$nqn.other" --secret "$dir/other" >"$dir/engine5" 2>&1 &
   engines[5]=$!
   wait_for "${engines[5]}" "$dir/engine5" '^weir-target: serving' || exit 1
   port=$(sed -n 's/.* nvmf:tcp:\/\/127.0.0.1:\([0-9]*\)\/.*/\1/p' "$dir/engine5" | head -n 1)
   rm -f "$WEIR_VOLUMED"
-  "$volumed" --alone --engine "tcp://127.0.0.1:$port/$nqn.5" --socket "$WEIR_VOLUMED" --hostnqn "$nqn.manager" --secret "$dir/manager" >"$dir/daemon5" 2>&1 &
+  proving=("$volumed" --alone --engine "tcp://127.0.0.1:$port/$nqn.5" --socket "$WEIR_VOLUMED" --hostnqn "$nqn.manager" --secret "$dir/manager")
+  "${proving[@]}" --controller-secret "$dir/stranger" >"$dir/daemon5" 2>&1 &
+  daemon=$!
+  wait_for "$daemon" "$dir/daemon5" '^weir-volumed: '
+  grep -q '^weir-volumed: waiting: 0 of 1 engines answer' "$dir/daemon5"
+  report $? 'a daemon waits where an engine does not authenticate' "$(cat "$dir/daemon5")"
+  kill -KILL "$daemon"
+  wait "$daemon" 2>/dev/null
+  rm -f "$WEIR_VOLUMED"
+  "${proving[@]}" --controller-secret "$dir/engine" >"$dir/daemon5" 2>&1 &
   daemon=$!
   wait_for "$daemon" "$dir/daemon5" '^weir-volumed: serving' || exit 1
   { tool create known 8M --replicas 1 && tool share known --host "$nqn.client"; } >"$dir/output" 2>&1
