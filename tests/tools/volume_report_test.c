@@ -17,7 +17,7 @@ enum { MOST_CALLS = 4, TEXT_BYTES = 1024 };
 /** daemon - the daemon, what it was asked, and its answers, one for each call */
 static struct {
 	int open_error, call_error, fails_at;
-	unsigned opened, closed, calls;
+	unsigned opened, closed, calls, open_ms, call_ms;
 	char address[TEXT_BYTES], hostnqn[TEXT_BYTES], key[TEXT_BYTES];
 	char method[MOST_CALLS][TEXT_BYTES];
 	json_t *params[MOST_CALLS];
@@ -32,7 +32,7 @@ static void keep(char to[TEXT_BYTES], const char *text)
 static int open_daemon(const char *address, const struct weir_rpc_identity *identity, unsigned ms,
 		       struct weir_rpc **out)
 {
-	(void)ms;
+	daemon_.open_ms = ms;
 	daemon_.opened++;
 	keep(daemon_.address, address);
 	keep(daemon_.hostnqn, identity ? identity->hostnqn : NULL);
@@ -51,7 +51,7 @@ static int call_daemon(struct weir_rpc *rpc, const char *method, json_t *params,
 	unsigned call = daemon_.calls++;
 
 	(void)rpc;
-	(void)ms;
+	daemon_.call_ms = ms;
 	if (call >= MOST_CALLS) { /* it would never end */
 		json_decref(params);
 		return weir_fail(EIO, "called too often");
@@ -165,6 +165,7 @@ static void test_each_command_asks_for_all_that_it_is_given(void **state)
 		{ "engines --remove 7", "engine_remove", "{\"id\": 7, \"lost\": false}" },
 		{ "engines --remove 2147483647 --lost", "engine_remove",
 		  "{\"id\": 2147483647, \"lost\": true}" },
+		{ "engines --keep 2147483647", "engine_keep", "{\"id\": 2147483647}" },
 		{ "status", "status", "null" },
 	};
 	char line[TEXT_BYTES];
@@ -177,6 +178,8 @@ static void test_each_command_asks_for_all_that_it_is_given(void **state)
 		assert_string_equal(daemon_.address, "127.0.0.1:4430");
 		assert_string_equal(daemon_.key, "-");
 		assert_int_equal(daemon_.opened, daemon_.closed);
+		assert_int_equal(daemon_.open_ms, 3000);
+		assert_int_equal(daemon_.call_ms, 600000); /* blocks may have to be made equal first */
 		end(state);
 		/* the same where the daemon refuses it */
 		daemon_.call_error = -EACCES;

@@ -183,7 +183,7 @@ static void test_everything_that_is_given_arrives(void **state)
 	assert_int_equal(given.linker.secret.bytes, 1);
 	assert_int_equal(given.linker.controller_secret.bytes, 2);
 	assert_int_equal(given.linker.tls_key.bytes, 3);
-	assert_true(given.linker.connect_ms > 0);
+	assert_int_equal(given.linker.connect_ms, 1000);
 	assert_int_equal(given.served, 2);
 	assert_string_equal(given.listens[given.listen_count - 2], "127.0.0.1:1");
 	assert_string_equal(given.listens[given.listen_count - 1], "/nowhere/socket");

@@ -107,6 +107,7 @@ static void check_body(void)
 		expected = json_loads(requests[i].body, 0, NULL);
 		given = json_loads(body, 0, NULL);
 		assert_true(json_equal(expected, given));
+		assert_int_equal(timeout_ms, 1000);
 		json_decref(expected);
 		json_decref(given);
 		return;

@@ -73,7 +73,7 @@ static void check_admin(u32 opcode, enum volume_way way)
 	assert_int_equal(given.sqe.cdw0, opcode);
 	assert_int_equal(given.way, way);
 	assert_int_equal(given.bytes, way == VOLUME_NO_DATA ? 0 : BLOCK);
-	assert_int_equal(given.ms, opcode == NVME_ADMIN_VOLUME_STATUS ? VOLUME_STATUS_MS : VOLUME_COMMAND_MS);
+	assert_int_equal(given.ms, opcode == NVME_ADMIN_VOLUME_STATUS ? 1000 : 2000);
 }
 
 /* A page whose first @bytes are @object's, and whose others are zeros. */
@@ -206,7 +206,7 @@ static void check_io(u32 opcode, enum volume_way way, uint32_t bytes)
 	assert_int_equal(given.sqe.nsid, 1);
 	assert_int_equal(given.way, way);
 	assert_int_equal(given.bytes, bytes);
-	assert_int_equal(given.ms, VOLUME_COMMAND_MS);
+	assert_int_equal(given.ms, 2000);
 	if (opcode == NVME_OPCODE_FLUSH)
 		return;
 	assert_int_equal(given.sqe.cdw2, (u32)version);

@@ -154,6 +154,40 @@ static void test_a_volume_is_told_as_it_is(void **state)
 	json_decref(result);
 }
 
+/* What weir-volumed is not told is the usual: a lease of five minutes, an engine that is taken out after
+ * three half seconds without an answer, clients that are kept off for a tenth. */
+static void test_what_is_not_told_is_the_usual(void **state)
+{
+	const struct volumed_options given = { .linker = &array.base,
+					       .lease_ms = 7,
+					       .heartbeat_ms = 8,
+					       .misses = 9,
+					       .rebuild_blocks = 10,
+					       .kept_off_ms = 11,
+					       .now_ms = now,
+					       .alone = true };
+
+	(void)state;
+	assert_int_equal(volumed_create(&given, &d), 0);
+	assert_ptr_equal(d->options.linker, given.linker);
+	assert_int_equal(d->options.lease_ms, 7);
+	assert_int_equal(d->options.heartbeat_ms, 8);
+	assert_int_equal(d->options.misses, 9);
+	assert_int_equal(d->options.rebuild_blocks, 10);
+	assert_int_equal(d->options.kept_off_ms, 11);
+	assert_int_equal(volumed_now_ms(d), clock_ms);
+	assert_true(d->options.alone);
+	volumed_destroy(d);
+	assert_int_equal(volumed_create(&(struct volumed_options){ .linker = &array.base }, &d), 0);
+	assert_int_equal(d->options.lease_ms, 300000);
+	assert_int_equal(d->options.heartbeat_ms, 500);
+	assert_int_equal(d->options.misses, 3);
+	assert_int_equal(d->options.kept_off_ms, 100);
+	assert_int_equal(d->options.rebuild_blocks, 0);
+	assert_true(volumed_now_ms(d) > 0);
+	assert_false(d->options.alone);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -162,6 +196,7 @@ int main(void)
 		CASE(test_engines_are_told_as_they_are),
 		CASE(test_work_is_told_as_it_is),
 		CASE(test_a_volume_is_told_as_it_is),
+		CASE(test_what_is_not_told_is_the_usual),
 	};
 
 	return cmocka_run_group_tests_name("daemon_told", tests, NULL, NULL);

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -306,6 +309,14 @@ static void test_no_pool_goes_under_commands(void **state)
 	must(weir_context_close(context));
 }
 
+static __thread uint64_t napped_ns; /* by this thread */
+
+int nanosleep(const struct timespec *time, struct timespec *left)
+{
+	napped_ns += (uint64_t)time->tv_sec * 1000000000 + (uint64_t)time->tv_nsec;
+	return (int)syscall(SYS_nanosleep, time, left);
+}
+
 static void wish(struct weir_pool *lanes, uint64_t bytes)
 {
 	weir_store_u64_relaxed_sys(weir_at(lanes->wanted, weir_shared_u64, 0), bytes);
@@ -353,6 +364,9 @@ static void test_a_wish_is_heard_once(void **state)
 	must(weir_pool_stats(pool, &stats));
 	assert_int_equal(stats.regions, 3);
 	assert_int_equal(stats.bytes, 6 * MIB);
+	napped_ns = 0;
+	assert_int_equal(weir_pool_serve(pool, 3000), 0);
+	assert_true(napped_ns == 3000000);
 	wish(lanes, 2 * MIB); /* the last that there is room for */
 	assert_int_equal(weir_pool_serve(pool, 0), 1);
 	must(weir_pool_stats(pool, &stats));

@@ -4,6 +4,7 @@
  * request ends with. Time passes when a case says so.
  */
 #include <errno.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -38,6 +39,18 @@ int connect(int file, __CONST_SOCKADDR_ARG address, socklen_t bytes)
 {
 	__atomic_fetch_add(&connects, 1, __ATOMIC_SEQ_CST);
 	return (int)syscall(SYS_connect, file, address.__sockaddr__, bytes);
+}
+
+static int waited_ms[2]; /* for answers of the daemon: by this thread, and by the client's */
+
+/* A client waits for one socket, the rig's daemon for several, or for nothing at all. */
+int poll(struct pollfd *pollers, nfds_t count, int ms)
+{
+	const struct timespec most = { ms / 1000, ms % 1000 * 1000000 };
+
+	if (count == 1 && ms > 0)
+		__atomic_store_n(&waited_ms[!pthread_equal(pthread_self(), tested)], ms, __ATOMIC_SEQ_CST);
+	return (int)syscall(SYS_ppoll, pollers, count, ms < 0 ? NULL : &most, NULL, 0);
 }
 
 static void begin(unsigned replicas)
@@ -457,6 +470,76 @@ static void a_daemon_that_is_gone_is_tried_now_and_then(void **state)
 	rig_end(&rig);
 }
 
+/* How long an answer was waited for, by @thread; 0: it was there at once. */
+static int waited(unsigned thread)
+{
+	return __atomic_load_n(&waited_ms[thread], __ATOMIC_SEQ_CST);
+}
+
+static void rest(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
+}
+
+/* The daemon may take ten seconds for an opening, and two for what a client asks every now and then, the
+ * next map every fiftieth of a second. */
+static void the_daemon_has_its_time(void **state)
+{
+	unsigned before, tries = 0;
+
+	(void)state;
+	waited_ms[0] = waited_ms[1] = 0;
+	for (bool again = true; again; again = !waited(0)) {
+		assert_true(tries++ < MOST_POLLS);
+		rig_begin(&rig, 2);
+		rig.on_lease = rest;
+		rig_open(&rig, false, WAIT_MS);
+		if (!waited(0))
+			rig_end(&rig);
+	}
+	assert_in_range(waited(0), 5000, 10000); /* less what has gone by */
+	stop_clock(true);
+	want_maps();
+	before = __atomic_load_n(&rig.maps, __ATOMIC_SEQ_CST);
+	for (unsigned i = 1; i < 4; i++) {
+		pass(S_NS / 40);
+		want_maps();
+		assert_int_equal(__atomic_load_n(&rig.maps, __ATOMIC_SEQ_CST), before + i);
+	}
+	for (tries = 0; !waited(1) && tries < MOST_POLLS; tries++) {
+		pass(S_NS / 40);
+		want_maps();
+	}
+	stop_clock(false);
+	assert_int_equal(waited(1), 2000);
+	rig_end(&rig);
+}
+
+/* An engine that does not answer is tried every tenth of a second. */
+static void an_engine_is_tried_now_and_then(void **state)
+{
+	struct rig_engine *engine = &rig.engines[1];
+	unsigned before;
+
+	(void)state;
+	rig_begin(&rig, 2);
+	rig.keeps_dead = true;
+	engine->down = true;
+	rig_open(&rig, false, WAIT_MS);
+	stop_clock(true);
+	pass(S_NS);
+	want_maps();
+	before = __atomic_load_n(&engine->tried, __ATOMIC_SEQ_CST);
+	for (unsigned i = 1; i < 4; i++) {
+		want_maps();
+		pass(S_NS / 8);
+		want_maps();
+		assert_int_equal(__atomic_load_n(&engine->tried, __ATOMIC_SEQ_CST), before + i);
+	}
+	stop_clock(false);
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -473,6 +556,8 @@ int main(void)
 		cmocka_unit_test(reads_go_to_who_has_the_fewest),
 		cmocka_unit_test(each_damaged_block_is_reported),
 		cmocka_unit_test(a_daemon_that_is_gone_is_tried_now_and_then),
+		cmocka_unit_test(the_daemon_has_its_time),
+		cmocka_unit_test(an_engine_is_tried_now_and_then),
 	};
 
 	tested = pthread_self();

@@ -205,6 +205,7 @@ int rig_channel_open(void *argument, const char *uri, void *memory, size_t bytes
 
 	(void)memory;
 	(void)bytes;
+	__atomic_fetch_add(&rig->engines[index].tried, 1, __ATOMIC_SEQ_CST);
 	if (__atomic_load_n(&rig->engines[index].down, __ATOMIC_SEQ_CST))
 		return -ECONNREFUSED;
 	__atomic_fetch_add(&rig->engines[index].opened, 1, __ATOMIC_RELAXED); /* relaxed: a count */
@@ -289,6 +290,8 @@ static json_t *serve(struct rig *rig, const json_t *request)
 		__atomic_fetch_add(&rig->renewals, 1, __ATOMIC_RELAXED); /* relaxed: a count */
 		return weir_rpc_result(request, json_pack("{s:i}", "ms", (int)rig->lease_ms));
 	}
+	if (!strcmp(method, "map_get"))
+		__atomic_fetch_add(&rig->maps, 1, __ATOMIC_SEQ_CST);
 	if (!strcmp(method, "lease_release")) {
 		rig->releases++;
 		rig->unequal += json_is_true(json_object_get(params, "unequal"));

@@ -43,7 +43,7 @@ struct rig_command {
  * @faulty: its medium takes no writes; @opened: channels to it so far; @durable: changes that asked for FUA;
  * @newest: map that a command came by; @backward: commands by an older one than that; @halts: of its channels
  * so far; @unhalted: of these the first ones, which fail; @room: for commands of a channel; @refuses: status
- * of all commands that come, 0: it is as they deserve
+ * of all commands that come, 0: it is as they deserve; @tried: how often a channel was to be opened
  */
 struct rig_engine {
 	struct rig *rig;
@@ -54,7 +54,7 @@ struct rig_engine {
 	bool down;
 	bool held;
 	bool slow;
-	unsigned opened;
+	unsigned opened, tried;
 	bool rebuilding;
 	bool faulty;
 	unsigned flushes;
@@ -93,6 +93,7 @@ struct rig {
 	size_t piece_bytes; /* of a request's memory; 0: it is one */
 	void (*on_lease)(void);
 	unsigned renewals;
+	unsigned maps; /* that were asked for */
 	unsigned releases;
 	unsigned unequal; /* of these, of writers whose changes failed */
 	unsigned reports; /* of damage; the last one: */
