@@ -322,6 +322,23 @@ static void test_long_answers(void **state)
 	}
 }
 
+/* A key is a host's for the daemon: not one of another host, nor one that it has for an engine. */
+static void test_keys_are_for_the_daemon(void **state)
+{
+	struct weir_tls_psk psk, found;
+
+	(void)state;
+	if (!weir_chap_available())
+		skip();
+	assert_true(weir_tls_derive(&hosts.entries[0].key, HOST, WEIR_RPC_NQN, &psk));
+	assert_true(volumed_host_psk(&hosts, psk.identity, &found));
+	assert_string_equal(found.identity, psk.identity);
+	assert_true(weir_tls_derive(&hosts.entries[0].key, HOST, "nqn.2026-11.org.example:engine", &psk));
+	assert_false(volumed_host_psk(&hosts, psk.identity, &found));
+	assert_true(weir_tls_derive(&hosts.entries[1].key, HOST, WEIR_RPC_NQN, &psk));
+	assert_false(volumed_host_psk(&hosts, psk.identity, &found));
+}
+
 /* Two calls that come together are both answered, and what follows them when it is whole. */
 static void test_calls_that_come_together(void **state)
 {
@@ -370,6 +387,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_halves_of_handshakes, begin, end),
 		cmocka_unit_test_setup_teardown(test_long_answers, begin, end),
 		cmocka_unit_test_setup_teardown(test_no_keys, begin_without_keys, end),
+		cmocka_unit_test_setup_teardown(test_keys_are_for_the_daemon, begin, end),
 		cmocka_unit_test_setup_teardown(test_calls_that_come_together, begin_without_keys, end),
 	};
 

@@ -332,6 +332,31 @@ static void test_whose_lease(void **state)
 	assert_int_equal(d->volumes[0].info.lease_client, VOLUMED_NOBODY);
 }
 
+static void refuse_first_copy(struct stand_in_array *engines, u32 opcode, unsigned engine)
+{
+	if (opcode == NVME_OPCODE_WRITE)
+		refuse(engine, opcode, engines->engines[engine].refuses != opcode ? FAULT : 0);
+}
+
+/* Copies that an engine makes do not make up for one that it has not made. */
+static void test_a_copy_that_fails_is_not_forgotten(void **state)
+{
+	(void)state;
+	begin_written(2);
+	for (u32 vba = 0; vba < 4; vba++)
+		write_one(vba, 0, 5000 + vba);
+	array.on_command = refuse_first_copy;
+	assert_int_equal(lease_end(), -EIO);
+	array.on_command = NULL;
+	assert_true(d->volumes[0].unclean);
+	for (unsigned i = 0; i < 2; i++)
+		refuse(i, 0, 0);
+	assert_int_equal(lease_end(), 0);
+	for (u32 vba = 0; vba < 4; vba++)
+		writer.acknowledged[vba] = 5000 + vba;
+	check_all(&writer);
+}
+
 /* A lease that nobody was told of, and that an engine keeps: whoever comes next need not wait for its end,
  * and what was to be said is said. */
 static void test_a_lease_that_is_not_given_back(void **state)
@@ -558,6 +583,7 @@ int main(void)
 		CASE(test_an_engine_that_is_out_with_a_newer_lease_is_copied_anew),
 		CASE(test_the_last_lease),
 		CASE(test_whose_lease),
+		CASE(test_a_copy_that_fails_is_not_forgotten),
 		CASE(test_a_lease_that_is_not_given_back),
 		CASE(test_a_change_that_is_refused_is_none),
 		CASE(test_a_connection_is_lost_during_a_change),

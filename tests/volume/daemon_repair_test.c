@@ -140,6 +140,27 @@ static void test_too_many_reports(void **state)
 	assert_int_equal(d->damage_count, 0);
 }
 
+/* Of blocks that are reported together each is repaired. */
+static void test_blocks_of_a_report_are_repaired(void **state)
+{
+	u32 vba = 0;
+
+	(void)state;
+	begin_written(3);
+	while (engine_at(writer.vid, vba, 0) != engine_at(writer.vid, vba + 1, 0))
+		vba++;
+	replica(vba, 0)->bad = replica(vba + 1, 0)->bad = true;
+	volumed_repair_note(
+		d, &(struct volumed_damage){ .vid = writer.vid,
+					     .engine = d->engines[engine_at(writer.vid, vba, 0)].info.id,
+					     .vba = vba,
+					     .blocks = 2 });
+	steps();
+	assert_false(replica(vba, 0)->bad || replica(vba + 1, 0)->bad);
+	assert_int_equal(d->counts.repaired, 2);
+	check_all(&writer);
+}
+
 /* A step says how long there is nothing to do: not at all as long as blocks wait to be repaired or copied, a
  * millisecond where copies have to wait for clients, and else until the next heartbeat. */
 static void test_a_step_says_when_there_is_more(void **state)
@@ -360,6 +381,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_what_is_well_is_left, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_other_versions_are_not_copied, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_too_many_reports, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_blocks_of_a_report_are_repaired, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_step_says_when_there_is_more, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_a_damaged_block_is_copied_from_another_engine, set_up,
 						tear_down),

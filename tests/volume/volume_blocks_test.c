@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -540,6 +541,40 @@ static void an_engine_is_tried_now_and_then(void **state)
 	rig_end(&rig);
 }
 
+/* All engines are others, as the daemon's next map says. */
+static void exchange_engines(unsigned generation)
+{
+	pthread_mutex_lock(&rig.lock);
+	for (unsigned i = 0; i < RIG_ENGINES; i++)
+		snprintf(rig.map.engines[i].nqn, sizeof(rig.map.engines[i].nqn), "nqn.e%u", generation);
+	pthread_mutex_unlock(&rig.lock);
+	rig_new_epoch(&rig, true, true);
+}
+
+/* A client has room for so many engines: what others have it does not reach, and says so. */
+static void engines_without_room_are_not_reached(void **state)
+{
+	struct weir_io io;
+
+	(void)state;
+	begin(2);
+	fill(1);
+	do_well(WEIR_IO_WRITE, 0, 1);
+	for (unsigned i = 1; i < WEIR_SESSION_SLOTS / RIG_ENGINES; i++) {
+		exchange_engines(i);
+		do_well(WEIR_IO_READ, 0, 1);
+	}
+	exchange_engines(WEIR_SESSION_SLOTS);
+	rig_start(&rig, &io, WEIR_IO_READ, 0, 1, there);
+	for (unsigned i = 0; i < LAPS; i++)
+		rig_poll(&rig);
+	assert_false(rig_is_done(&io));
+	pass(HOUR_S * S_NS);
+	assert_int_equal(rig_wait(&rig, &io), NVME_STATUS_PATH_INACCESSIBLE);
+	assert_int_equal(weir_volume_from(rig.medium)->session->slot_count, WEIR_SESSION_SLOTS);
+	rig_end(&rig);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -557,6 +592,7 @@ int main(void)
 		cmocka_unit_test(each_damaged_block_is_reported),
 		cmocka_unit_test(a_daemon_that_is_gone_is_tried_now_and_then),
 		cmocka_unit_test(the_daemon_has_its_time),
+		cmocka_unit_test(engines_without_room_are_not_reached),
 		cmocka_unit_test(an_engine_is_tried_now_and_then),
 	};
 
