@@ -558,7 +558,6 @@ static void engines_without_room_are_not_reached(void **state)
 
 	(void)state;
 	begin(2);
-	fill(1);
 	do_well(WEIR_IO_WRITE, 0, 1);
 	for (unsigned i = 1; i < WEIR_SESSION_SLOTS / RIG_ENGINES; i++) {
 		exchange_engines(i);
@@ -566,8 +565,7 @@ static void engines_without_room_are_not_reached(void **state)
 	}
 	exchange_engines(WEIR_SESSION_SLOTS);
 	rig_start(&rig, &io, WEIR_IO_READ, 0, 1, there);
-	for (unsigned i = 0; i < LAPS; i++)
-		rig_poll(&rig);
+	rig_poll(&rig);
 	assert_false(rig_is_done(&io));
 	pass(HOUR_S * S_NS);
 	assert_int_equal(rig_wait(&rig, &io), NVME_STATUS_PATH_INACCESSIBLE);
