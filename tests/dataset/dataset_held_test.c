@@ -5,6 +5,8 @@
 
 #include <math.h>
 
+#include "mounted.h"
+
 enum { CHUNK = 64 << 10, MANY = 6400, COUNT = 100 };
 
 static struct weir_dataset *mount(uint32_t cache_chunks)
@@ -177,12 +179,168 @@ static void test_quality_by_its_definition(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* Chunks make room, and their samples come from the storage again: of none is it believed that it is in the
+ * cache where another chunk is by now. */
+static void test_chunks_that_made_room(void **state)
+{
+	enum { FEW = 4 };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	unsigned char data[RECORD], there[RECORD];
+	struct weir_dataset *dataset;
+	uint64_t cached, held;
+	char name[32];
+
+	(void)state;
+	open_many("");
+	dataset = mount(FEW);
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .buffer_chunks = 2)));
+	for (unsigned batches = 0; batches < 10; batches++)
+		must(weir_dataset_bread(dataset, COUNT, &batch));
+	assert_true(dataset->stats.evictions > 0);
+	cached = held = 0;
+	for (uint64_t i = 0; i < MANY; i++)
+		cached += weir_dataset_entry_cached(dataset->directory.entries[i]);
+	for (uint32_t i = 0; i < FEW; i++)
+		if (dataset->cache.slots[i].state == WEIR_DATASET_SLOT_READY) {
+			uint64_t chunk = dataset->cache.slots[i].chunk;
+
+			assert_int_equal(dataset->cache.slot_of[chunk], i + 1);
+			held += dataset->directory.chunk_first[chunk + 1] -
+				dataset->directory.chunk_first[chunk];
+		}
+	assert_int_equal(cached, held);
+	assert_true(held > 0);
+	for (uint64_t i = 0; i < MANY; i += 13) {
+		snprintf(name, sizeof(name), "record-%llu", (unsigned long long)i);
+		rig_fill(there, rig_seed(name), RECORD);
+		assert_int_equal(weir_dataset_read(dataset, i, 0, data, RECORD), RECORD);
+		assert_memory_equal(data, there, RECORD);
+	}
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* A position that is refused ends the epoch that was under way: nobody goes on with that in its place. */
+static void test_refused_position_ends_the_epoch(void **state)
+{
+	static const char *const wrong[] = { "nonsense", NULL };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_dataset *dataset;
+	char text[400];
+
+	(void)state;
+	open_many("");
+	dataset = mount(64);
+	for (unsigned i = 0; i < 2; i++) {
+		must(weir_dataset_sequence(dataset, NULL));
+		must(weir_dataset_bread(dataset, COUNT, &batch));
+		must(weir_dataset_position(dataset, text, sizeof(text)));
+		strcpy(strstr(text, "left=") + strlen("left="), "0-6401"); /* more than there are */
+		assert_int_equal(weir_dataset_resume(dataset, wrong[i] ? wrong[i] : text), -EINVAL);
+		refused(weir_dataset_bread(dataset, COUNT, &batch), -EINVAL, "no epoch has begun", "resume");
+		refused(weir_dataset_position(dataset, text, sizeof(text)), -EINVAL, "no epoch has begun",
+			"");
+	}
+	must(weir_dataset_sequence(dataset, NULL));
+	must(weir_dataset_bread(dataset, COUNT, &batch));
+	assert_int_equal(batch.count, COUNT);
+	must(weir_dataset_unmount(dataset));
+	must(weir_storage_close(storage));
+}
+
+/* Whichever of two storages is closed: no kernel is launched that would read from it. */
+static void test_one_of_two_is_closed(void **state)
+{
+	static const char *const manifests[] = { manifest_path, manifest_path };
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	struct weir_storage *both[2];
+	struct weir_dataset *dataset;
+
+	(void)state;
+	for (unsigned closed = 0; closed < 2; closed++) {
+		open_many("?ro=1");
+		both[0] = storage;
+		open_records("?ro=1");
+		both[1] = storage;
+		must(weir_dataset_mount(
+			context, both, 2,
+			WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = CHUNK), &dataset));
+		must(weir_dataset_sequence(dataset, NULL));
+		must(weir_storage_close(both[closed]));
+		refused(weir_dataset_bread(dataset, COUNT, &batch), -EINVAL, "closed", "storage");
+		refused(weir_dataset_bread_enqueue(dataset, COUNT, &batch), -EINVAL, "closed", "storage");
+		refused(weir_dataset_sequence(dataset, NULL), -EINVAL, "closed", "storage");
+		must(weir_dataset_unmount(dataset));
+		must(weir_storage_close(both[1 - closed]));
+	}
+}
+
+enum { OF_BATCH = 3, PLACES = WEIR_DATASET_MAX_BATCHES * OF_BATCH };
+
+/* Where the memory of batches is. */
+static void list_memory(const struct weir_dataset *dataset, uint64_t places[PLACES])
+{
+	for (uint32_t i = 0; i < dataset->options.batches; i++) {
+		assert_true(dataset->batches[i].staging != 0); /* samples begin anywhere in blocks */
+		places[i * OF_BATCH] = dataset->batches[i].rows;
+		places[i * OF_BATCH + 1] = dataset->batches[i].staging;
+		places[i * OF_BATCH + 2] = dataset->batches[i].control;
+	}
+}
+
+/* None of the @count places @were, but those that are used again, is allocated. */
+static void check_given_back(const uint64_t were[PLACES], const uint64_t are[PLACES], unsigned count)
+{
+	for (unsigned i = 0; i < count; i++) {
+		bool again = false;
+
+		for (unsigned k = 0; k < count; k++)
+			again |= were[i] == are[k];
+		if (!again)
+			refused(weir_free(context, were[i]), -EINVAL, "cannot free", "not the start");
+	}
+}
+
+/* Batches of another count of rows have other memory; what they had is given back, and all of it in the end.
+ */
+static void test_memory_of_other_counts(void **state)
+{
+	struct weir_dataset_batch batch = { .size = sizeof(batch) };
+	uint64_t were[PLACES], are[PLACES] = { 0 };
+	struct weir_dataset *dataset;
+	unsigned count;
+
+	(void)state;
+	open_many("");
+	dataset = mount(4);
+	count = dataset->options.batches * OF_BATCH;
+	must(weir_dataset_sequence(dataset, WEIR_OPTIONS(dataset_sequence, .order = WEIR_DATASET_FULL)));
+	for (unsigned i = 0; i < 6; i++) {
+		must(weir_dataset_bread(dataset, i % 2 ? 50 : 100, &batch));
+		memcpy(were, are, sizeof(were));
+		list_memory(dataset, are);
+		if (i)
+			check_given_back(were, are, count);
+	}
+	memcpy(were, are, sizeof(were));
+	memset(are, 0, sizeof(are));
+	must(weir_dataset_unmount(dataset));
+	check_given_back(were, are, count);
+	must(weir_storage_close(storage));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_batch_of_the_last_epoch),   cmocka_unit_test(test_ranges_of_an_epoch),
-		cmocka_unit_test(test_too_many_commands),         cmocka_unit_test(test_a_few_long_samples),
+		cmocka_unit_test(test_batch_of_the_last_epoch),
+		cmocka_unit_test(test_ranges_of_an_epoch),
+		cmocka_unit_test(test_too_many_commands),
+		cmocka_unit_test(test_a_few_long_samples),
 		cmocka_unit_test(test_quality_by_its_definition),
+		cmocka_unit_test(test_chunks_that_made_room),
+		cmocka_unit_test(test_refused_position_ends_the_epoch),
+		cmocka_unit_test(test_one_of_two_is_closed),
+		cmocka_unit_test(test_memory_of_other_counts),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
