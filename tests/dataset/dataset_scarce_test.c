@@ -382,6 +382,8 @@ static void no_pin_is_left(const struct weir_dataset *dataset)
  * own bytes; no chunk stays pinned. Return: calls there were. */
 static size_t epoch_with_refusal(struct weir_dataset *dataset, uint64_t samples, size_t nth)
 {
+	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	struct weir_dataset_stats stats = { .size = sizeof(stats) };
 	struct weir_dataset_batch batch = { .size = sizeof(batch) };
 	uint8_t seen[MANY] = { 0 };
 	unsigned errors = 0;
@@ -390,6 +392,7 @@ static size_t epoch_with_refusal(struct weir_dataset *dataset, uint64_t samples,
 
 	must(weir_dataset_sequence(
 		dataset, WEIR_OPTIONS(dataset_sequence, .epoch = nth, .order = order, .buffer_chunks = 2)));
+	must(weir_stats(storage, &before));
 	scarce_begin(nth, false);
 	while (!over) {
 		int error = TOOK(weir_dataset_bread(dataset, ROWS, &batch));
@@ -405,6 +408,12 @@ static size_t epoch_with_refusal(struct weir_dataset *dataset, uint64_t samples,
 	calls = scarce_end();
 	rig_all_once(seen, samples);
 	no_pin_is_left(dataset);
+	must(weir_stats(storage, &after));
+	must(weir_dataset_stats(dataset, &stats));
+	assert_int_equal(stats.reads,
+			 after.commands - before.commands); /* what was not read does not count */
+	assert_int_equal(stats.read_bytes, after.bytes_read - before.bytes_read);
+	assert_int_equal(stats.samples, samples);
 	return calls;
 }
 
@@ -445,6 +454,32 @@ static void test_epoch(void **state)
 	must(weir_context_close(context));
 	unlink(larger + 5);
 	unlink(manifest);
+}
+
+/* A name is not found while there is no memory for the index of names, and is found once there is some. */
+static void test_names(void **state)
+{
+	struct weir_dataset *dataset;
+	size_t nth = 1, calls;
+	uint64_t number;
+	int error;
+
+	(void)state;
+	open_all();
+	do {
+		must(weir_dataset_mount(
+			context, &storage, 1,
+			WEIR_OPTIONS(dataset_mount, .manifests = manifests, .lookup = nth % 2), &dataset));
+		scarce_begin(nth, false);
+		error = weir_dataset_find(dataset, "record-7", &number);
+		calls = scarce_end();
+		assert_int_equal(error, calls >= nth ? -ENOMEM : 0);
+		must(weir_dataset_find(dataset, "record-7", &number));
+		assert_int_equal(number, 7);
+		must(weir_dataset_unmount(dataset));
+	} while (nth++ <= calls);
+	assert_true(nth > 3);
+	close_all();
 }
 
 static void test_index(void **state)
@@ -495,13 +530,10 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_mount),
-		cmocka_unit_test(test_ranks),
-		cmocka_unit_test(test_gather_fails),
-		cmocka_unit_test(test_index),
-		cmocka_unit_test(test_upload),
-		cmocka_unit_test(test_epoch),
-		cmocka_unit_test(test_failures_are_reported),
+		cmocka_unit_test(test_mount),        cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_gather_fails), cmocka_unit_test(test_names),
+		cmocka_unit_test(test_index),        cmocka_unit_test(test_upload),
+		cmocka_unit_test(test_epoch),        cmocka_unit_test(test_failures_are_reported),
 	};
 
 	if (!test_begins())
