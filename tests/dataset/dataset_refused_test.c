@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What a dataset refuses: numbers and batches that there are not, options that cannot be, files that are not
  * what they seem. */
+#include <dlfcn.h>
+#include <fts.h>
+
 #include "dataset_records.h"
 
 #include <isa-l/crc.h>
@@ -375,6 +378,90 @@ static void test_a_link_back(void **state)
 	must(weir_storage_close(target));
 }
 
+/* What a listing says of some entry of a folder in the place of what is so. */
+static struct {
+	const char *name;
+	int info;     /* in the place of FTS_D */
+	off_t longer; /* than it is */
+} listed;
+
+FTSENT *fts_read(FTS *tree)
+{
+	void *next = dlsym(RTLD_NEXT, "fts64_read");
+	FTSENT *entry;
+
+	if (!next)
+		next = dlsym(RTLD_NEXT, "fts_read");
+	entry = (__extension__(FTSENT * (*)(FTS *)) next)(tree);
+	if (!entry || !listed.name || strcmp(entry->fts_name, listed.name) != 0)
+		return entry;
+	if (entry->fts_info == FTS_D) {
+		entry->fts_info = (unsigned short)listed.info;
+		entry->fts_errno = EACCES;
+	} else if (entry->fts_info == FTS_F) {
+		entry->fts_statp->st_size += listed.longer;
+	}
+	return entry;
+}
+
+/* A folder without its samples is another dataset: one that cannot be read is no empty one, and a file that
+ * has another length by the time it is read is not cut. */
+static void test_a_folder_that_cannot_be_read(void **state)
+{
+	static const int infos[] = { FTS_DNR, FTS_ERR, FTS_NS };
+	struct weir_stats stats = { .size = sizeof(stats) };
+	struct weir_storage *target;
+	char source[64];
+
+	(void)state;
+	snprintf(source, sizeof(source), "%s/locked", folder);
+	rig_folder(source, 6, 3, 100, 200);
+	must(weir_storage_open(context, "virt:1M", NULL, &target));
+	listed.name = "class01";
+	for (unsigned i = 0; i < sizeof(infos) / sizeof(infos[0]); i++) {
+		listed.info = infos[i];
+		refused(weir_dataset_upload(&target, 1, source, NULL), -EACCES, "cannot read",
+			"locked/class01");
+	}
+	must(weir_stats(target, &stats));
+	assert_int_equal(stats.bytes_written, 0);
+	listed.name = "sample000004.bin";
+	for (listed.longer = -1; listed.longer < 2; listed.longer += 2)
+		refused(weir_dataset_upload(&target, 1, source, NULL), -ESTALE, "sample000004.bin' has",
+			"when the upload began; run it again");
+	listed.name = NULL;
+	must(weir_dataset_upload(&target, 1, source, NULL));
+	must(weir_storage_close(target));
+}
+
+/* The samples have room, and their manifest behind them has none: nothing is written. */
+static void test_no_room_for_the_manifest(void **state)
+{
+	enum { HEADER = 4096, EACH = 1024, SECTIONS = 4 * 4096 };
+	struct weir_stats stats = { .size = sizeof(stats) };
+	struct weir_storage *target;
+	char uri[64];
+
+	(void)state;
+	rig_records(path, RECORDS, RECORD);
+	for (unsigned more = 0; more <= SECTIONS; more += 4096) {
+		bool room = more == SECTIONS;
+
+		snprintf(uri, sizeof(uri), "virt:%u?block=512", HEADER + RECORDS * EACH + more);
+		must(weir_storage_open(context, uri, NULL, &target));
+		if (room)
+			must(weir_dataset_upload(&target, 1, path,
+						 WEIR_OPTIONS(dataset_index, .format = "fixed:1000")));
+		else
+			refused(weir_dataset_upload(&target, 1, path,
+						    WEIR_OPTIONS(dataset_index, .format = "fixed:1000")),
+				-ENOSPC, "its 400 samples with the manifest take", "larger");
+		must(weir_stats(target, &stats));
+		assert_int_equal(stats.bytes_written != 0, room);
+		must(weir_storage_close(target));
+	}
+}
+
 /* A manifest that cannot have its name leaves nothing behind. */
 static void test_a_manifest_without_a_place(void **state)
 {
@@ -490,6 +577,8 @@ int main(void)
 		cmocka_unit_test(test_long_pax_name),
 		cmocka_unit_test(test_sparse_member),
 		cmocka_unit_test(test_a_link_back),
+		cmocka_unit_test(test_a_folder_that_cannot_be_read),
+		cmocka_unit_test(test_no_room_for_the_manifest),
 		cmocka_unit_test(test_a_manifest_without_a_place),
 		cmocka_unit_test(test_samples_in_their_list),
 		cmocka_unit_test(test_context_closed_before),
