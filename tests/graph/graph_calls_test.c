@@ -6,20 +6,31 @@
  */
 #include "graph_rig.h"
 
+#include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 
-enum { SCALE = 8, DEGREE = 8 };
+#include "format.h"
+#include "stripe.h"
+
+enum { SCALE = 8, DEGREE = 8, UNIT = 64 << 20, MOST_UNITS = 256, FREE_BLOCKS = 1 << 30 };
 
 /*
  * What stands in the way: @most bytes a call, @interrupts before they succeed, files that end at @end, if
- * that is not 0, the @sync_fails-th fsync(), a rename to @refused.
+ * that is not 0, the @sync_fails-th fsync(),
+ * the @close_fails-th close() of a file that was made durable, a rename to @refused.
  */
 static struct {
 	size_t most;
 	off_t end;
-	atomic_uint interrupts, syncs, sync_fails;
+	atomic_uint interrupts, syncs, sync_fails, closes, close_fails;
+	int synced; /* file that was made durable last */
 	const char *refused;
+	unsigned reads, writes;
+	off_t read_at[MOST_UNITS], written_at[MOST_UNITS];
+	int written_to[MOST_UNITS];
 } calls;
 
 static bool interrupted(void)
@@ -40,6 +51,10 @@ static size_t allowed(size_t bytes)
 
 ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 {
+	if (bytes == UNIT) {
+		calls.read_at[calls.reads++ % MOST_UNITS] = offset;
+		return UNIT;
+	}
 	if (calls.end && offset >= calls.end)
 		return 0;
 	if (calls.end && bytes > (size_t)(calls.end - offset))
@@ -49,14 +64,42 @@ ssize_t pread(int fd, void *to, size_t bytes, off_t offset)
 
 ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
 {
+	if (bytes == UNIT) {
+		calls.written_to[calls.writes % MOST_UNITS] = fd;
+		calls.written_at[calls.writes++ % MOST_UNITS] = offset;
+		return UNIT;
+	}
 	return interrupted() ? -1 : syscall(SYS_pwrite64, fd, from, allowed(bytes), offset);
+}
+
+/* Room for whatever is to be written. */
+int statvfs(const char *path, struct statvfs *status)
+{
+	memset(status, 0, sizeof(*status));
+	status->f_frsize = 4096;
+	status->f_bavail = FREE_BLOCKS;
+	return access(path, F_OK);
 }
 
 int fsync(int fd)
 {
+	calls.synced = fd;
 	if (atomic_fetch_add(&calls.syncs, 1) + 1 != atomic_load(&calls.sync_fails))
 		return (int)syscall(SYS_fsync, fd);
 	errno = EIO;
+	return -1;
+}
+
+int close(int fd)
+{
+	int result = (int)syscall(SYS_close, fd);
+
+	if (fd != calls.synced || result)
+		return result;
+	calls.synced = -1;
+	if (atomic_fetch_add(&calls.closes, 1) + 1 != atomic_load(&calls.close_fails))
+		return result;
+	errno = EDQUOT;
 	return -1;
 }
 
@@ -97,8 +140,10 @@ static int begin(void **state)
 {
 	calls.most = 0;
 	calls.end = 0;
-	calls.interrupts = calls.syncs = calls.sync_fails = 0;
+	calls.interrupts = calls.syncs = calls.sync_fails = calls.closes = calls.close_fails = 0;
+	calls.synced = -1;
 	calls.refused = NULL;
+	calls.reads = calls.writes = 0;
 	return make_directory(state) || clean(state);
 }
 
@@ -152,6 +197,14 @@ static void failed_syncs_keep_nothing(void **state)
 		assert_sentence("cannot finish writing");
 		assert_false(exists("half.bel.col") || exists("half.bel.dst") || exists("half.bel.val"));
 	}
+	calls.sync_fails = 0;
+	for (unsigned i = 1; i <= 3; i++) {
+		calls.closes = 0;
+		calls.close_fails = i;
+		assert_int_equal(make_set("half.bel"), -EDQUOT);
+		assert_sentence("cannot finish writing");
+		assert_false(exists("half.bel.col") || exists("half.bel.dst") || exists("half.bel.val"));
+	}
 }
 
 /* One of the set cannot get its name: those that have theirs lose it. */
@@ -166,6 +219,106 @@ static void half_a_set_is_not_kept(void **state)
 		assert_sentence("nothing was kept");
 		assert_false(exists("half.bel.col") || exists("half.bel.dst") || exists("half.bel.val"));
 	}
+}
+
+/* How many signals wait until this thread lets them come. */
+static unsigned blocked_signals(void)
+{
+	unsigned count = 0;
+	sigset_t set;
+
+	assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &set), 0);
+	for (int number = 1; number < NSIG; number++)
+		count += sigismember(&set, number) == 1;
+	return count;
+}
+
+/* However many sets failed before, the next one has its names; signals are those that were blocked before. */
+static void failed_sets_leave_room_for_others(void **state)
+{
+	enum { SETS = 100 }; /* of three files, of which 256 may be under way */
+	const unsigned before = blocked_signals();
+
+	(void)state;
+	for (unsigned i = 0; i < SETS; i++) {
+		calls.syncs = 0;
+		calls.sync_fails = i % 2 ? 2 : 0;
+		calls.refused = i % 2 ? NULL : ".dst";
+		assert_true(make_set("half.bel") < 0);
+		assert_int_equal(blocked_signals(), before);
+	}
+	assert_int_equal(count_files(), 0);
+	calls.refused = NULL;
+	calls.sync_fails = 0;
+	assert_int_equal(make_set("whole.bel"), 0);
+	assert_int_equal(blocked_signals(), before);
+}
+
+/* Neighbours of 9 GiB over two files: each unit is read from its place and goes to its own, beyond 4 GiB. */
+static void units_beyond_4_gib_are_where_they_belong(void **state)
+{
+	const uint64_t edges = (UINT64_C(9) << 30) / 8, col[] = { 2, 8, 0, edges }, dst[] = { edges, 8 };
+	const unsigned units = (unsigned)((UINT64_C(9) << 30) / UNIT) + 1;
+	char names[2][512], *const files[] = { names[0], names[1] };
+	struct graph_progress progress;
+	struct graph_error failure = { .text = "" };
+
+	(void)state;
+	write_words("far.bel.col", col, 4);
+	write_words("far.bel.dst", dst, 2);
+	assert_int_equal(truncate(in_directory("far.bel.dst"), (off_t)(16 + edges * 8)), 0);
+	snprintf(names[0], sizeof(names[0]), "%s", in_directory("f0"));
+	snprintf(names[1], sizeof(names[1]), "%s", in_directory("f1"));
+	graph_progress_init(&progress, NULL, NULL);
+	if (graph_stripe(in_directory("far.bel"), files, 2, UNIT, &progress, &failure))
+		fail_msg("%s", failure.text);
+	graph_progress_close(&progress);
+	assert_int_equal(calls.reads, units - 1); /* the last one is short */
+	assert_int_equal(calls.writes, units);
+	assert_int_not_equal(calls.written_to[0], calls.written_to[1]);
+	for (unsigned i = 0; i < units; i++) {
+		assert_true(i == units - 1 || calls.read_at[i] == (off_t)i * UNIT);
+		assert_true(calls.written_at[i] == (off_t)(i / 2) * UNIT);
+		assert_int_equal(calls.written_to[i], calls.written_to[i % 2]);
+	}
+}
+
+static void write_at(const char *name, uint64_t at, const void *data, size_t bytes)
+{
+	int file = open(in_directory(name), O_RDWR | O_CREAT, 0600);
+
+	assert_true(file >= 0);
+	assert_int_equal(syscall(SYS_pwrite64, file, data, bytes, (off_t)at), bytes);
+	close(file);
+}
+
+/* A directed graph whose offsets alone have 5 GiB: its last offset, its edges and its inverse are behind
+ * them, and not where the lowest 32 bits of their places are. */
+static void rows_beyond_4_gib_are_read_where_they_are(void **state)
+{
+	const uint64_t vertices = (UINT64_C(5) << 30) / 8, edges = 2, rows = (vertices + 1) * 8 + edges * 4,
+		       inverse = 17 + rows, wrong = UINT64_C(77) << 32 | 77;
+	const unsigned char directed = 1;
+	struct graph_source *source;
+	struct graph_gapbs found;
+	struct graph_error failure = { .text = "" };
+
+	(void)state;
+	write_at("far.sg", 0, &directed, 1);
+	write_at("far.sg", 1, &edges, 8);
+	write_at("far.sg", 9, &vertices, 8);
+	write_at("far.sg", 17 + vertices * 8, &edges, 8); /* the last offset */
+	write_at("far.sg", (uint32_t)inverse, &wrong, 8);
+	assert_int_equal(truncate(in_directory("far.sg"), (off_t)(17 + 2 * rows)), 0);
+	if (graph_gapbs_open(in_directory("far.sg"), &found, sentence, sizeof(sentence)))
+		fail_msg("%s", sentence);
+	assert_true(found.vertices == vertices && found.edges == edges && found.directed && !found.weighted);
+	assert_true(found.offsets_at == 17 && found.edges_at == 17 + (vertices + 1) * 8);
+	assert_int_equal(found.edge_bytes, 4);
+	assert_int_equal(graph_source_open(in_directory("far.sg"), 0, NULL, &source, &failure), 0);
+	if (graph_sg_read_inverse(source, &failure))
+		fail_msg("%s", failure.text);
+	graph_source_close(source);
 }
 
 /* A neighbour may be the last vertex, and no other one behind it. */
@@ -221,8 +374,10 @@ static void files_that_end_early_are_told(void **state)
 	ends[3] = 16 + (off_t)bel.edges * 8 - 1;                /* within the last one */
 	for (size_t i = 0; i < 4; i++) {
 		calls.end = ends[i];
-		assert_int_equal(graph_bel_load(&bel, &offsets, &neighbours, sentence, sizeof(sentence)),
-				 -EILSEQ);
+		for (size_t k = 0; k < 20; k++) /* what is kept each time would be more than a little */
+			assert_int_equal(
+				graph_bel_load(&bel, &offsets, &neighbours, sentence, sizeof(sentence)),
+				-EILSEQ);
 		assert_sentence("cut short or shrank while being read");
 		assert_null(offsets);
 		for (size_t k = 0; k < 3; k++) {
@@ -238,9 +393,14 @@ static void files_that_end_early_are_told(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(short_calls_are_continued),     CASE(failed_syncs_keep_nothing),
-		CASE(half_a_set_is_not_kept),        CASE(a_neighbour_behind_the_last_vertex),
+		CASE(short_calls_are_continued),
+		CASE(failed_syncs_keep_nothing),
+		CASE(half_a_set_is_not_kept),
+		CASE(a_neighbour_behind_the_last_vertex),
 		CASE(files_that_end_early_are_told),
+		CASE(failed_sets_leave_room_for_others),
+		CASE(units_beyond_4_gib_are_where_they_belong),
+		CASE(rows_beyond_4_gib_are_read_where_they_are),
 	};
 
 	return cmocka_run_group_tests_name("graph calls", tests, NULL, NULL);

@@ -71,5 +71,6 @@ void what_a_format_cannot_hold_is_refused(void **state);
 void info_counts(void **state);
 void info_checks_the_inverse_and_the_direction(void **state);
 void info_tells_which_check_failed(void **state);
+void info_has_the_least_degree(void **state);
 
 #endif

@@ -88,3 +88,37 @@ void info_tells_which_check_failed(void **state)
 	assert_int_equal(info("t.bel", true, &found), -EILSEQ);
 	assert_int_equal(found.monotone, GRAPH_NO);
 }
+
+/* Where every vertex has edges the least degree is some vertex's, whichever has it. */
+void info_has_the_least_degree(void **state)
+{
+	(void)state;
+	struct graph_info found;
+	char text[256];
+
+	for (unsigned i = 0; i < 27; i++) {
+		const unsigned degrees[3] = { i % 3 + 1, i / 3 % 3 + 1, i / 9 + 1 };
+		unsigned least = 3, most = 1, edges = 0, loops = 0;
+		size_t used = 0;
+		for (unsigned vertex = 0; vertex < 3; vertex++) {
+			for (unsigned to = 0; to < degrees[vertex]; to++)
+				used += (size_t)snprintf(text + used, sizeof(text) - used, "%u %u\n", vertex,
+							 to);
+			least = degrees[vertex] < least ? degrees[vertex] : least;
+			most = degrees[vertex] > most ? degrees[vertex] : most;
+			edges += degrees[vertex];
+			loops += vertex < degrees[vertex];
+		}
+		write_text("a.el", text);
+		convert("a.el", "a.bel", false);
+		for (int bel = 0; bel < 2; bel++) {
+			assert_int_equal(info(bel ? "a.bel" : "a.el", true, &found), 0);
+			assert_int_equal(found.vertices, 3);
+			assert_int_equal(found.edges, edges);
+			assert_int_equal(found.degree_min, least);
+			assert_int_equal(found.degree_max, most);
+			assert_int_equal(found.self_loops, loops);
+			assert_int_equal(found.repeated_edges, 0);
+		}
+	}
+}

@@ -233,6 +233,7 @@ int main(void)
 		TEST(info_counts),
 		TEST(info_checks_the_inverse_and_the_direction),
 		TEST(info_tells_which_check_failed),
+		TEST(info_has_the_least_degree),
 	};
 
 	return cmocka_run_group_tests_name("graph formats", tests, make_directory, remove_directory);
