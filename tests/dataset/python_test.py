@@ -223,6 +223,37 @@ def test_leaves_nothing_open() -> None:
     assert len(os.listdir("/proc/self/fd")) == before
 
 
+def test_failures_leave_nothing_open() -> None:
+    """Whatever fails, what was opened for it is closed; so it is where the end of a dataset fails."""
+    with open(path("blocks"), "wb") as file:
+        file.write(bytes(4096))
+    with weir.Dataset(many()) as data:
+        data[0]
+    before = len(os.listdir("/proc/self/fd"))
+    for call in ((lambda: weir.Dataset(f"file:{path('blocks')}")), (lambda: weir.Dataset([many(), f"file:{path('blocks')}"])),
+                 (lambda: weir.index(f"file:{path('blocks')}", path("y"), format="fixed:1000")),
+                 (lambda: weir.upload(f"file:{path('blocks')}", "/nowhere/at/all")),
+                 (lambda: weir.upload([f"file:{path('blocks')}", many()], path("many"), format="fixed:100"))):
+        try:
+            call()
+            raise AssertionError("nothing was raised")
+        except weir.WeirError:
+            pass
+        assert len(os.listdir("/proc/self/fd")) == before
+    weir.index(many(), path("z"), format="fixed:64")
+    weir.upload(store("to"), path("many"), format="fixed:64")
+    assert len(os.listdir("/proc/self/fd")) == before
+    data, known = weir.Dataset(many()), weir.c.unmount
+    weir.c.unmount = lambda handle: (known(handle), -errno.EIO)[1]
+    try:
+        raised(data.close, errno.EIO, "")
+    finally:
+        weir.c.unmount = known
+    assert len(os.listdir("/proc/self/fd")) == before
+    refused(data.position, "the dataset is closed")
+    data.close()
+
+
 def test_errors() -> None:
     for call, word in ((lambda: weir.Dataset("file:/nowhere/at/all"), "/nowhere"),
                        (lambda: weir.Dataset("virt:1M"), "no manifest"),
