@@ -63,11 +63,11 @@ says() { # says NAME PATTERN SAMPLE ARGUMENTS...: it succeeds, and its text has 
   say $? "$name (/$pattern/)" "$output"
 }
 
-found() { # found NAME HOW SAMPLE ARGUMENTS...: a result that is wrong, by the variables HOW of forge.c, is found
+found() { # found NAME HOW SAMPLE ARGUMENTS...: a result that is wrong, by the variables HOW of forge.c, is found; in $runs runs, or one
   local name="$3 finds: $1" how=$2 sample=$3 output rc; shift 3
   [ -n "$forge" ] && chosen "$name" || return 0
   # shellcheck disable=SC2086
-  output=$(env LD_PRELOAD="$forge" $how timeout 300 "$samples/$sample/weir-$sample" "$@" --verify --runs 1 2>&1 >/dev/null); rc=$?
+  output=$(env LD_PRELOAD="$forge" $how timeout 300 "$samples/$sample/weir-$sample" "$@" --verify --runs "${runs-1}" 2>&1 >/dev/null); rc=$?
   [ "$rc" = 1 ] && grep -q 'WRONG' <<<"$output"
   say $? "$name (status $rc, 1 and WRONG expected)" "$output"
 }
@@ -163,6 +163,7 @@ refuse 'a write that fails' 1 'a command of a lane to .*failed' resize virt:1M '
 small=(resize virt:1M virt:1M --from 128x32 --to 64x64 --images 3)
 found 'nothing made' 'FORGE=idle FORGE_KERNEL=resize' "${small[@]}"
 found 'nothing made in plain memory' 'FORGE=idle FORGE_KERNEL=resize_plain' "${small[@]}" --plain
+runs=3 found 'nothing made in a later run' 'FORGE=idle FORGE_KERNEL=resize FORGE_ONLY=1' "${small[@]}"
 for how in zero first last end; do
   for image in 0 1 2; do found "$how of image $image" "FORGE=$how FORGE_OF=read FORGE_ONLY=$((2 * image + 1))" "${small[@]}"; done
   found "$how of the input's image 1" "FORGE=$how FORGE_OF=read FORGE_ONLY=2" resize virt:1M virt:1M --from 128x32 --to 1x1 --images 3
@@ -231,6 +232,7 @@ for how in 'fatal the controller failed' 'gone no longer answers'; do
 done
 small=(matmul 'virt:1M?block=512' --size 128) # a row is a block
 found 'nothing made' 'FORGE=idle FORGE_KERNEL=matmul_step' "${small[@]}"
+runs=3 found 'nothing made in a later run' 'FORGE=idle FORGE_KERNEL=matmul_step FORGE_ONLY=1' "${small[@]}"
 found 'nothing made in plain memory' 'FORGE=idle FORGE_KERNEL=matmul_plain' "${small[@]}" --plain
 for how in zero first last end; do
   for row in 0 127 128 255; do found "$how of row $row of A and B" "FORGE=$how FORGE_OF=read FORGE_ONLY=$row" "${small[@]}"; done
@@ -312,6 +314,7 @@ also 'checkpoint: and those that lie in the storage' in_place
 small=(checkpoint virt:512K --layers 1 --width 64 --vocabulary 13 --positions 4) # data of whole pages, tensors of 256 bytes at least
 found 'nothing saved' 'FORGE=idle FORGE_KERNEL=checkpoint_save' "${small[@]}"
 found 'nothing loaded' 'FORGE=idle FORGE_KERNEL=checkpoint_load' "${small[@]}"
+for kernel in save load; do runs=3 found "no $kernel in a later run" "FORGE=idle FORGE_KERNEL=checkpoint_$kernel FORGE_ONLY=1" "${small[@]}"; done
 found 'no numbers' 'FORGE=idle FORGE_KERNEL=checkpoint_fill' "${small[@]}"
 found 'nothing gathered in plain memory' 'FORGE=idle FORGE_KERNEL=checkpoint_load' "${small[@]}" --plain
 for how in zero first last end; do
