@@ -41,10 +41,14 @@ static struct {
 	struct note reads[MOST_NOTES], copies[MOST_NOTES];
 	unsigned read_count, copy_count, fails;
 	ssize_t gives;
+	bool others_fail; /* reads of other threads than the test's, which waits for one of them */
+	pthread_t first;
+	pthread_cond_t failed;
+	unsigned failures;
 	struct weir_file_io *short_of; /* of a batch: one byte less comes */
 	unsigned char *image;          /* of a storage */
 	uint64_t image_bytes;
-} noted = { .mutex = PTHREAD_MUTEX_INITIALIZER };
+} noted = { .mutex = PTHREAD_MUTEX_INITIALIZER, .failed = PTHREAD_COND_INITIALIZER };
 
 static ssize_t note_read(int file, void *to, size_t bytes, off_t offset)
 {
@@ -55,6 +59,13 @@ static ssize_t note_read(int file, void *to, size_t bytes, off_t offset)
 	if (noted.read_count == noted.fails) {
 		got = noted.gives;
 		errno = EIO;
+	}
+	while (noted.others_fail && pthread_equal(pthread_self(), noted.first) && !noted.failures)
+		pthread_cond_wait(&noted.failed, &noted.mutex);
+	if (noted.others_fail && !pthread_equal(pthread_self(), noted.first)) {
+		noted.failures++;
+		pthread_cond_signal(&noted.failed);
+		got = noted.gives;
 	}
 	noted.reads[noted.read_count++ % MOST_NOTES] =
 		(struct note){ (uint64_t)offset, (uintptr_t)to, bytes };
@@ -245,6 +256,28 @@ static void test_reads_that_fail(void **state)
 		}
 }
 
+/* The thread that waits for the others has read its pieces, and one of theirs is not there. */
+static void test_other_threads_that_fail(void **state)
+{
+	char error[SAMPLE_ERROR_BYTES];
+	struct by_hand *hand;
+
+	(void)state;
+	for (uint32_t threads = 2; threads < 5; threads++) {
+		assert_int_equal(by_hand_open(&of_all, 7, threads, &hand, error), 0);
+		begin(NULL);
+		noted.first = pthread_self();
+		noted.others_fail = true;
+		noted.failures = 0;
+		noted.gives = 1;
+		error[0] = '\0';
+		assert_int_equal(by_hand_read(hand, error), -EIO);
+		assert_non_null(strstr(error, "\"long\": pread gave 1 of "));
+		noted.others_fail = false;
+		by_hand_close(hand);
+	}
+}
+
 static void test_tensors_of_a_mapping(void **state)
 {
 	static const unsigned copied[] = { 0, 1, 3 };
@@ -362,9 +395,10 @@ static void test_records_of_checkpoints(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(test_pieces_of_threads),    CASE(test_reads_that_fail),
-		CASE(test_tensors_of_a_mapping), CASE(test_requests_of_a_batch),
-		CASE(test_sum_of_a_far_tensor),  CASE(test_records_of_checkpoints),
+		CASE(test_pieces_of_threads),       CASE(test_reads_that_fail),
+		CASE(test_other_threads_that_fail), CASE(test_tensors_of_a_mapping),
+		CASE(test_requests_of_a_batch),     CASE(test_sum_of_a_far_tensor),
+		CASE(test_records_of_checkpoints),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
