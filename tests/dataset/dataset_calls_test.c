@@ -225,6 +225,36 @@ static void test_target_that_fails(void **state)
 	assert_true(fail_each(source, "flush", "0x6") >= 4);   /* before and behind each header */
 }
 
+/* An upload that ends behind a checkpoint, where nothing more can be written, goes on from there: what was
+ * written before is not written again, and none of it is passed over. */
+static void test_upload_goes_on_from_its_checkpoint(void **state)
+{
+	enum { SAMPLES = 80, LARGE = 1000001, BLOCK = 512 }; /* a checkpoint is behind 64 MiB */
+	const uint64_t beyond = (uint64_t)70 << 20;
+	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
+	char source[64], uri[100];
+	struct weir_storage *target;
+
+	(void)state;
+	snprintf(source, sizeof(source), "%s/large", folder);
+	rig_records(source, SAMPLES, LARGE);
+	snprintf(uri, sizeof(uri),
+		 "virt:128M?block=512&fault=status:code=0x280:op=write:lba=%llu-%llu:count=1",
+		 (unsigned long long)beyond / BLOCK, (unsigned long long)beyond / BLOCK);
+	must(weir_storage_open(context, uri, NULL, &target));
+	refused(weir_dataset_upload(&target, 1, source,
+				    WEIR_OPTIONS(dataset_index, .format = "fixed:1000001")),
+		-EIO, "write", "");
+	must(weir_stats(target, &before));
+	must(weir_dataset_upload(&target, 1, source, WEIR_OPTIONS(dataset_index, .format = "fixed:1000001")));
+	must(weir_stats(target, &after));
+	assert_in_range(after.bytes_written - before.bytes_written, SAMPLES * (uint64_t)LARGE - beyond,
+			SAMPLES * (uint64_t)LARGE - ((uint64_t)60 << 20));
+	check_all(target, NULL, SAMPLES);
+	must(weir_storage_close(target));
+	unlink(source);
+}
+
 /* Blocks that say whether the data is what was indexed cannot be read: nobody believes that it is. */
 static void test_data_that_cannot_be_probed(void **state)
 {
@@ -325,6 +355,7 @@ int main(void)
 		cmocka_unit_test(test_short_calls),
 		cmocka_unit_test(test_manifest_that_cannot_be_written),
 		cmocka_unit_test(test_target_that_fails),
+		cmocka_unit_test(test_upload_goes_on_from_its_checkpoint),
 		cmocka_unit_test(test_data_that_cannot_be_probed),
 		cmocka_unit_test(test_limits_of_a_list),
 		cmocka_unit_test(test_limits_of_options),
