@@ -12,7 +12,7 @@ verdict() { # RC NAME
   number=$((number + 1))
   if [ "$1" = 0 ]; then echo "ok $number - $2"; else echo "not ok $number - $2"; failed=1; fi
 }
-echo 1..28
+echo 1..29
 "$tool" --help | grep -q '^usage: weir-dataset'
 verdict $? "help"
 "$tool" frob 2>"$folder/err"; [ $? = 2 ] && grep -q 'no command frob' "$folder/err"
@@ -40,6 +40,10 @@ verdict $? "bench: each kind of lookup has an index of its own"
 "$tool" make "$folder/t.tar" --as tar --samples 300 && tar -tf "$folder/t.tar" >/dev/null && "$tool" index "file:$folder/t.tar" >/dev/null &&
   "$tool" verify "file:$folder/t.tar" --order full | grep -q '^300 samples'
 verdict $? "a tar file that tar can read, index, verify"
+for seed in 1 2 1; do "$tool" make "$folder/r$seed.tar" --as tar --samples 300 --bytes 1-3 --seed $seed && cksum <"$folder/r$seed.tar"; done >"$folder/sums" &&
+  [ "$(sort "$folder/sums" | uniq -c | awk '{ print $1 }' | sort | tr '\n' ' ')" = '1 2 ' ] && "$tool" index "file:$folder/r1.tar" >/dev/null &&
+  "$tool" info "file:$folder/r1.tar" | grep -q '^lengths  *1 to 3$'
+verdict $? "make: lengths from the least to the most, the same of each seed"
 python3 -c 'import sys, tarfile
 info = tarfile.TarInfo("large")
 info.size = 9 << 30 # in base 256, as sizes of 8 GiB and more are

@@ -248,6 +248,58 @@ static void test_refused_position_ends_the_epoch(void **state)
 	must(weir_storage_close(storage));
 }
 
+/* A dataset is all of its storages, in their order: a position is of no other one, whichever of them differs.
+ */
+static void test_position_of_other_storages(void **state)
+{
+	static const struct {
+		unsigned first, second;
+		bool same;
+	} rows[] = { { 0, 1, true }, { 1, 0, false }, { 0, 0, false }, { 1, 1, false } };
+	char lengths[2][64], names[2][64], text[400] = "", uri[200];
+	const char *manifests[2];
+
+	(void)state;
+	for (unsigned i = 0; i < 2; i++) { /* as many records, of other lengths */
+		snprintf(names[i], sizeof(names[i]), "%s/of%u", folder, i);
+		snprintf(lengths[i], sizeof(lengths[i]), "%s/of%u.weir", folder, i);
+		rig_records(names[i], COUNT, 500 + i);
+		snprintf(uri, sizeof(uri), "file:%s", names[i]);
+		must(weir_storage_open(context, uri, NULL, &storage));
+		must(weir_dataset_index(
+			storage, lengths[i],
+			WEIR_OPTIONS(dataset_index, .format = i ? "fixed:501" : "fixed:500")));
+		must(weir_storage_close(storage));
+	}
+	for (unsigned i = 0; i < 4; i++) {
+		const unsigned which[2] = { rows[i].first, rows[i].second };
+		struct weir_storage *both[2];
+		struct weir_dataset *dataset;
+
+		for (unsigned k = 0; k < 2; k++) {
+			snprintf(uri, sizeof(uri), "file:%s?ro=1", names[which[k]]);
+			must(weir_storage_open(context, uri, NULL, &both[k]));
+			manifests[k] = lengths[which[k]];
+		}
+		must(weir_dataset_mount(
+			context, both, 2,
+			WEIR_OPTIONS(dataset_mount, .manifests = manifests, .chunk_bytes = CHUNK), &dataset));
+		if (i == 0) {
+			must(weir_dataset_sequence(
+				dataset, WEIR_OPTIONS(dataset_sequence, .order = WEIR_DATASET_FULL)));
+			must(weir_dataset_position(dataset, text, sizeof(text)));
+		}
+		if (rows[i].same)
+			must(weir_dataset_resume(dataset, text));
+		else
+			refused(weir_dataset_resume(dataset, text), -ESTALE, "the position is of dataset",
+				"other samples");
+		must(weir_dataset_unmount(dataset));
+		must(weir_storage_close(both[0]));
+		must(weir_storage_close(both[1]));
+	}
+}
+
 /* Whichever of two storages is closed: no kernel is launched that would read from it. */
 static void test_one_of_two_is_closed(void **state)
 {
@@ -339,6 +391,7 @@ int main(void)
 		cmocka_unit_test(test_quality_by_its_definition),
 		cmocka_unit_test(test_chunks_that_made_room),
 		cmocka_unit_test(test_refused_position_ends_the_epoch),
+		cmocka_unit_test(test_position_of_other_storages),
 		cmocka_unit_test(test_one_of_two_is_closed),
 		cmocka_unit_test(test_memory_of_other_counts),
 	};

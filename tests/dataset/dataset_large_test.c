@@ -297,6 +297,27 @@ static void test_directory_of_few(void **state)
 			 10 * (16 + 4) + 3 * sizeof(parts[0]) + 5 * 4 + 4 * sizeof(collisions[0]));
 }
 
+/* A file is found by all of its name's hash. */
+static void test_files_by_a_whole_hash(void **state)
+{
+	struct weir_dataset *dataset;
+	uint64_t bytes = 0;
+	uint32_t file = 7;
+
+	(void)state;
+	fresh();
+	dataset = mount(0);
+	assert_int_equal(dataset->file_count, 1);
+	must(weir_dataset_find_file(dataset, "records", &file, &bytes));
+	assert_true(file == 0 && bytes == RECORDS * RECORD);
+	dataset->files[0].hash_high ^= 1;
+	assert_int_equal(weir_dataset_find_file(dataset, "records", &file, &bytes), -ENOENT);
+	dataset->files[0].hash_high ^= 1;
+	dataset->files[0].hash_low ^= (uint64_t)1 << 63;
+	assert_int_equal(weir_dataset_find_file(dataset, "records", &file, &bytes), -ENOENT);
+	unmount(dataset);
+}
+
 /* The header of a tar member; sizes up to 8 GiB have eleven digits. */
 static void put_tar_header(int file, off_t at, const char *name, char type, uint64_t bytes)
 {
@@ -344,10 +365,15 @@ static void test_archive_beyond_4_gib(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_rows_beyond_4_gib),  cmocka_unit_test(test_memory_that_no_process_has),
-		cmocka_unit_test(test_slots_beyond_4_gib), cmocka_unit_test(test_blocks_beyond_32_bits),
-		cmocka_unit_test(test_room_for_requests),  cmocka_unit_test(test_storages_of_two_kinds),
-		cmocka_unit_test(test_directory_of_few),   cmocka_unit_test(test_archive_beyond_4_gib),
+		cmocka_unit_test(test_rows_beyond_4_gib),
+		cmocka_unit_test(test_memory_that_no_process_has),
+		cmocka_unit_test(test_slots_beyond_4_gib),
+		cmocka_unit_test(test_blocks_beyond_32_bits),
+		cmocka_unit_test(test_room_for_requests),
+		cmocka_unit_test(test_storages_of_two_kinds),
+		cmocka_unit_test(test_directory_of_few),
+		cmocka_unit_test(test_files_by_a_whole_hash),
+		cmocka_unit_test(test_archive_beyond_4_gib),
 	};
 
 	cmocka_set_test_filter(getenv("WEIR_TEST_CASES"));
