@@ -225,32 +225,41 @@ static void test_target_that_fails(void **state)
 	assert_true(fail_each(source, "flush", "0x6") >= 4);   /* before and behind each header */
 }
 
+enum { LARGE = 999900, BLOCK = 512, LARGE_ONES = 80 };
+
+/* Samples with a checkpoint among them, behind 64 MiB, which ends within a block of 4 KiB; onto @uri. */
+static int upload_large(const char *source, const char *uri, struct weir_storage **target)
+{
+	must(weir_storage_open(context, uri, NULL, target));
+	return weir_dataset_upload(target, 1, source, WEIR_OPTIONS(dataset_index, .format = "fixed:999900"));
+}
+
 /* An upload that ends behind a checkpoint, where nothing more can be written, goes on from there: what was
  * written before is not written again, and none of it is passed over. */
 static void test_upload_goes_on_from_its_checkpoint(void **state)
 {
-	enum { SAMPLES = 80, LARGE = 1000001, BLOCK = 512 }; /* a checkpoint is behind 64 MiB */
-	const uint64_t beyond = (uint64_t)70 << 20;
+	/* the sample behind the checkpoint, and its second part */
+	const uint64_t next = 4096 + 68 * (uint64_t)((LARGE + BLOCK - 1) / BLOCK * BLOCK),
+		       beyond = next + 8192, all = (uint64_t)LARGE_ONES * LARGE;
 	struct weir_stats before = { .size = sizeof(before) }, after = { .size = sizeof(after) };
-	char source[64], uri[100];
+	char source[64], uri[200];
 	struct weir_storage *target;
 
 	(void)state;
 	snprintf(source, sizeof(source), "%s/large", folder);
-	rig_records(source, SAMPLES, LARGE);
+	rig_records(source, LARGE_ONES, LARGE);
+	must(upload_large(source, "virt:128M?block=512", &target));
+	check_all(target, NULL, LARGE_ONES);
+	must(weir_storage_close(target));
 	snprintf(uri, sizeof(uri),
 		 "virt:128M?block=512&fault=status:code=0x280:op=write:lba=%llu-%llu:count=1",
 		 (unsigned long long)beyond / BLOCK, (unsigned long long)beyond / BLOCK);
-	must(weir_storage_open(context, uri, NULL, &target));
-	refused(weir_dataset_upload(&target, 1, source,
-				    WEIR_OPTIONS(dataset_index, .format = "fixed:1000001")),
-		-EIO, "write", "");
+	refused(upload_large(source, uri, &target), -EIO, "write", "");
 	must(weir_stats(target, &before));
-	must(weir_dataset_upload(&target, 1, source, WEIR_OPTIONS(dataset_index, .format = "fixed:1000001")));
+	must(weir_dataset_upload(&target, 1, source, WEIR_OPTIONS(dataset_index, .format = "fixed:999900")));
 	must(weir_stats(target, &after));
-	assert_in_range(after.bytes_written - before.bytes_written, SAMPLES * (uint64_t)LARGE - beyond,
-			SAMPLES * (uint64_t)LARGE - ((uint64_t)60 << 20));
-	check_all(target, NULL, SAMPLES);
+	assert_in_range(after.bytes_written - before.bytes_written, all - next, all - ((uint64_t)60 << 20));
+	check_all(target, NULL, LARGE_ONES);
 	must(weir_storage_close(target));
 	unlink(source);
 }

@@ -19,6 +19,9 @@ enum { DEPTH = 8, FILES = 25, BYTES = 1 << 20, PATH = 128 };
 static struct {
 	struct weir_dataset_sample sample;
 	unsigned rings, left;
+	int slow[2]; /* a pipe, which the first read of a ring is from, in the place of its file, if that is
+			wanted */
+	bool one_is_slow, waits;
 	atomic_uint clock;
 } stand_in;
 
@@ -46,6 +49,25 @@ static void end_ring(struct io_uring *ring)
 	io_uring_queue_exit(ring);
 }
 
+static void begin_read(struct io_uring_sqe *sqe, int file, void *to, unsigned bytes, uint64_t offset)
+{
+	if (stand_in.one_is_slow)
+		io_uring_prep_read(sqe, stand_in.slow[0], to, 1, 0);
+	else
+		io_uring_prep_read(sqe, file, to, bytes, offset);
+	stand_in.waits |= stand_in.one_is_slow;
+	stand_in.one_is_slow = false;
+}
+
+/* Now the slow one ends. */
+static int wait_for_read(struct io_uring *ring, struct io_uring_cqe **cqe)
+{
+	if (stand_in.waits)
+		assert_int_equal(write(stand_in.slow[1], "x", 1), 1);
+	stand_in.waits = false;
+	return io_uring_wait_cqe(ring, cqe);
+}
+
 /* Nobody else's caches are dropped. */
 static int open_file(const char *path, int flags)
 {
@@ -60,6 +82,8 @@ static void sync_nothing(void)
 #define open                                open_file
 #define weir_dataset_info(of, to)           give_info(of, to)
 #define weir_dataset_sample(of, number, to) give_sample(of, number, to)
+#define io_uring_prep_read                  begin_read
+#define io_uring_wait_cqe                   wait_for_read
 #define io_uring_queue_exit                 end_ring
 #include "tools/weir-dataset/peers.c"
 
@@ -142,20 +166,27 @@ static unsigned open_files(void)
 /* However short a run is, its reads have ended when their memory goes; nothing stays open. */
 static void test_reads_are_waited_for(void **state)
 {
-	unsigned files = open_files();
+	unsigned files;
 
 	(void)state;
 	if (!has_ring())
 		skip();
+	assert_int_equal(pipe(stand_in.slow), 0);
+	files = open_files();
 	stand_in.rings = stand_in.left = 0;
 	stand_in.sample = (struct weir_dataset_sample){ .offset = 700, .length = 3000 };
 	for (unsigned i = 0; i < 40; i++) {
 		seconds = 1e-3 * (i % 8);
+		stand_in.one_is_slow = true;
+		stand_in.waits = false;
 		assert_int_equal(capture_run(i % 2 ? run_limit : run_packed, "run"), 0);
 	}
 	assert_int_equal(stand_in.left, 0);
 	assert_int_equal(stand_in.rings >= 40, 1);
 	assert_int_equal(open_files(), files);
+	stand_in.one_is_slow = false;
+	close(stand_in.slow[0]);
+	close(stand_in.slow[1]);
 }
 
 /* A rate, by how much there was in all. */
