@@ -319,6 +319,37 @@ static void test_lookups(void **state)
 	}
 }
 
+/* Names of files are those of samples behind their folder, however that was written. */
+static void test_names_of_the_peers(void **state)
+{
+	static char *const folders[] = { "folder", "folder/", "folder//" };
+
+	(void)state;
+	ranks.ranks = 1;
+	tool.parts = TOOL_LOOKUP;
+	for (unsigned i = 0; i < 3; i++) {
+		json_t *row;
+
+		tool.peers = folders[i];
+		assert_int_equal(run("bench"), 0);
+		row = line_of(0);
+		assert_int_equal(count_of(row, "names"), 10);
+		assert_int_equal(count_of(row, "found"), 8);
+		json_decref(row);
+		row = line_of(1); /* the library's caches are left as they are */
+		assert_string_equal(json_string_value(json_object_get(row, "what")), "open(2) + close(2)");
+		assert_true(json_number_value(json_object_get(row, "one_ns")) == 1e9 / 2000);
+		assert_true(json_number_value(json_object_get(row, "one_processor_ns")) == 0.5e9 / 2000);
+		json_decref(row);
+		assert_null(line_of(2));
+	}
+	tool.no_drop = false;
+	assert_int_equal(run("bench"), 0);
+	assert_non_null(strstr(captured, "\"open(2) + close(2), not cached\""));
+	stand_in.refused = "names";
+	assert_int_equal(run("bench"), 1);
+}
+
 static void test_info_of_a_dataset(void **state)
 {
 	(void)state;
@@ -365,8 +396,11 @@ static void test_what_is_verified(void **state)
 	stand_in.twice = 0;
 	for (unsigned i = 0; i < 5; i++) {
 		stand_in.refused = refused[i];
+		stand_in.agreements = 0;
 		assert_int_equal(run("verify"), 1);
 		assert_string_equal(captured, "");
+		if (i < 3) /* before others would wait for what this rank has read */
+			assert_true(stand_in.agreements == 1 && stand_in.agreed == -EIO);
 	}
 	stand_in.refused = "progress";
 	assert_int_equal(run("verify"), 1);
@@ -403,6 +437,65 @@ static void test_orders_of_a_dataset(void **state)
 	assert_int_equal(run("order"), 1);
 }
 
+/* Points of each order go to gnuplot, some thousands at most. */
+static void test_positions_as_a_picture(void **state)
+{
+	static const struct {
+		uint64_t samples;
+		unsigned points, last;
+	} rows[] = { { 10, 10, 9 }, { 3999, 3999, 3998 }, { 4000, 2000, 3998 }, { 12345, 3087, 12344 } };
+	char folder[] = "/tmp/weir-dataset-plot-XXXXXX", command[600], said[64], path[600];
+	const char *paths = getenv("PATH");
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	(void)snprintf(command, sizeof(command),
+		       "printf '#!/bin/sh\\ncat >%s/said; exit $(cat %s/status)\\n' >%s/gnuplot && chmod +x "
+		       "%s/gnuplot && echo 0 >%s/status",
+		       folder, folder, folder, folder, folder);
+	assert_int_equal(system(command), 0);
+	(void)snprintf(path, sizeof(path), "%s:%s", folder, paths ? paths : "/usr/bin:/bin");
+	assert_int_equal(setenv("PATH", path, 1), 0);
+	(void)snprintf(said, sizeof(said), "%s/said", folder);
+	tool.plot = "picture.svg";
+	for (unsigned i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned points = 0, ends = 0, titles = 0, outputs = 0, at, number, last = 0;
+		char line[600];
+		FILE *file;
+
+		stand_in.info.samples = rows[i].samples;
+		assert_int_equal(run("order"), 0);
+		file = fopen(said, "r");
+		assert_non_null(file);
+		while (fgets(line, sizeof(line), file)) {
+			ends += !strcmp(line, "e\n");
+			titles += !strcmp(line, "set title 'chunk'\n") ||
+				  !strcmp(line, "set title 'full'\n") ||
+				  !strcmp(line, "set title 'shuffled-chunk'\n");
+			outputs += !strcmp(line, "set output 'picture.svg'\n");
+			if (sscanf(line, "%u %u", &at, &number) == 2) {
+				assert_int_equal(number, at);
+				last = at;
+				points++;
+			}
+		}
+		(void)fclose(file);
+		assert_true(ends == 3 && titles == 3 && outputs == 1);
+		assert_int_equal(points, 3 * rows[i].points);
+		assert_int_equal(last, rows[i].last);
+	}
+	(void)snprintf(command, sizeof(command), "echo 3 >%s/status", folder);
+	assert_int_equal(system(command), 0);
+	assert_int_equal(run("order"), 1);
+	assert_non_null(strstr(captured_errors, "gnuplot could not write picture.svg"));
+	tool.plot = "it's";
+	assert_int_equal(run("order"), 1);
+	assert_non_null(strstr(captured_errors, "a file name with quotes"));
+	assert_int_equal(setenv("PATH", paths ? paths : "/usr/bin:/bin", 1), 0);
+	(void)snprintf(command, sizeof(command), "rm -rf %s", folder);
+	assert_int_equal(system(command), 0);
+}
+
 /* Each storage has its own manifest; options are what was asked for; the first rank alone uploads. */
 static void test_manifests_of_an_index(void **state)
 {
@@ -427,6 +520,8 @@ static void test_manifests_of_an_index(void **state)
 	assert_int_equal(run("upload"), 0);
 	assert_int_equal(stand_in.uploaded, 0);
 	ranks.rank = 0;
+	stand_in.refused = "communicator";
+	assert_int_equal(run("upload"), 1);
 	for (unsigned i = 0; i < 2; i++) {
 		tool.storage_count = 0;
 		stand_in.refused = i ? "open" : "upload";
@@ -450,7 +545,9 @@ int main(void)
 		CASE(test_the_median_of_runs),
 		CASE(test_ways_of_a_bench),
 		CASE(test_lookups),
+		CASE(test_names_of_the_peers),
 		CASE(test_info_of_a_dataset),
+		CASE(test_positions_as_a_picture),
 		CASE(test_what_is_verified),
 		CASE(test_orders_of_a_dataset),
 		CASE(test_manifests_of_an_index),

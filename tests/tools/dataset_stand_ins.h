@@ -29,7 +29,8 @@ static struct {
 	struct weir_dataset_stats stats;
 	struct weir_dataset_quality quality;
 	struct weir_dataset_sequence_options sequences[MOST_CALLS];
-	unsigned sequence_count, quality_batch, gathers, indexed, uploaded, mounts;
+	int agreed; /* upon, the latest time */
+	unsigned agreements, sequence_count, quality_batch, gathers, indexed, uploaded, mounts;
 	uint32_t rows;           /* of a batch, and what was asked for */
 	uint64_t left, next;     /* samples of the epoch */
 	uint64_t twice;          /* comes in the place of the last one; 0: none does */
@@ -124,6 +125,7 @@ static int give_name(struct weir_dataset *dataset, uint64_t number, char *text, 
 static int find_name(struct weir_dataset *dataset, const char *name, uint64_t *number)
 {
 	(void)dataset;
+	assert_int_equal(strncmp(name, "name-", strlen("name-")), 0);
 	*number = strtoull(name + strlen("name-"), NULL, 10);
 	return refuse("find") ? -EIO : *number % 5 == 3 ? -ENOENT : 0;
 }
@@ -160,13 +162,15 @@ static int upload_all_of(struct weir_storage *const *storages, unsigned count, c
 static int agree(struct weir_dataset_communicator *communicator, int error)
 {
 	assert_ptr_equal(communicator, &ranks);
+	stand_in.agreed = error;
+	stand_in.agreements++;
 	return error;
 }
 
 static int open_ranks(const char *name, struct weir_dataset_communicator **out)
 {
 	*out = &ranks;
-	return strcmp(name, "auto") ? -EINVAL : 0;
+	return strcmp(name, "auto") ? -EINVAL : refuse("communicator");
 }
 
 #define weir_dataset_info(of, to)                      give_info(of, to) /* not the structure of that name */
@@ -236,13 +240,18 @@ int peer_files(const char *folder, uint32_t threads, uint64_t seed, double secon
 	return give_peers(seconds, result);
 }
 
+/* Files of @folder that have names of samples. */
 int peer_names(const char *folder, uint64_t seed, char ***names, size_t *count)
 {
-	(void)folder;
+	enum { NAMES = 10 };
+
 	(void)seed;
-	(void)names;
-	*count = 0;
-	return TOOL_FAILED;
+	*names = calloc(NAMES, sizeof(**names));
+	for (*count = 0; *names && *count < NAMES; ++*count)
+		if (asprintf(&(*names)[*count], "%.*s/name-%zu", (int)strcspn(folder, "/"), folder, *count) <
+		    0)
+			(*names)[*count] = NULL;
+	return refuse("names") ? tool_failed() : TOOL_OK;
 }
 
 int peer_packed(struct tool *tool, const char *path, uint32_t depth, uint64_t seed, double seconds,
