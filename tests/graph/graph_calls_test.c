@@ -15,7 +15,7 @@
 #include "format.h"
 #include "stripe.h"
 
-enum { SCALE = 8, DEGREE = 8, UNIT = 64 << 20, MOST_UNITS = 256, FREE_BLOCKS = 1 << 30 };
+enum { SCALE = 8, DEGREE = 8, UNIT = 64 << 20, LONG = 4096, MOST_UNITS = 256, FREE_BLOCKS = 1 << 30 };
 
 /*
  * What stands in the way: @most bytes a call, @interrupts before they succeed, files that end at @end, if
@@ -28,6 +28,7 @@ static struct {
 	atomic_uint interrupts, syncs, sync_fails, closes, close_fails;
 	int synced; /* file that was made durable last */
 	const char *refused;
+	off_t full; /* if not 0: from here on there is no room, and what is long is dropped before */
 	unsigned reads, writes;
 	off_t read_at[MOST_UNITS], written_at[MOST_UNITS];
 	int written_to[MOST_UNITS];
@@ -69,6 +70,12 @@ ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
 		calls.written_at[calls.writes++ % MOST_UNITS] = offset;
 		return UNIT;
 	}
+	if (calls.full && offset >= calls.full) {
+		errno = ENOSPC;
+		return -1;
+	}
+	if (calls.full && bytes >= LONG)
+		return (ssize_t)bytes;
 	return interrupted() ? -1 : syscall(SYS_pwrite64, fd, from, allowed(bytes), offset);
 }
 
@@ -144,6 +151,7 @@ static int begin(void **state)
 	calls.synced = -1;
 	calls.refused = NULL;
 	calls.reads = calls.writes = 0;
+	calls.full = 0;
 	return make_directory(state) || clean(state);
 }
 
@@ -322,6 +330,25 @@ static void rows_beyond_4_gib_are_read_where_they_are(void **state)
 	graph_source_close(source);
 }
 
+/* The inverse of a graph whose offsets have 4 GiB is written behind them: there the disk is full. */
+static void an_inverse_is_written_beyond_4_gib(void **state)
+{
+	const uint64_t vertices = UINT64_C(1) << 29;
+	const struct graph_shape shape = { .vertices = vertices, .directed = true };
+	struct graph_error failure = { .text = "" };
+	struct graph_sink *sink;
+	char at[64];
+
+	(void)state;
+	calls.full = (off_t)(17 + (vertices + 1) * 8);
+	snprintf(at, sizeof(at), "at byte %llu: No space left", (unsigned long long)calls.full);
+	assert_int_equal(graph_sink_open(in_directory("far.sg"), &shape, 1 << 20, NULL, &sink, &failure), 0);
+	assert_int_equal(graph_sink_finish(sink, &failure), -ENOSPC);
+	assert_non_null(strstr(failure.text, at));
+	graph_sink_close(sink);
+	assert_int_equal(count_files(), 0);
+}
+
 /* A neighbour may be the last vertex, and no other one behind it. */
 static void a_neighbour_behind_the_last_vertex(void **state)
 {
@@ -402,6 +429,7 @@ int main(void)
 		CASE(failed_sets_leave_room_for_others),
 		CASE(units_beyond_4_gib_are_where_they_belong),
 		CASE(rows_beyond_4_gib_are_read_where_they_are),
+		CASE(an_inverse_is_written_beyond_4_gib),
 	};
 
 	blocked_at_first = blocked_signals();

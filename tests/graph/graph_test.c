@@ -303,6 +303,16 @@ static void seeds_and_degrees_matter(void **state)
 	assert_int_equal(graph_bel_open(in_directory("b.bel"), &b, NULL, 0), 0);
 	assert_true(b.edges < a.edges / 2);
 	assert_true(b.edges <= 2 * 4 * 256);
+	/* no whole number of what a thread takes at a time, and no more than that */
+	options.kind = GRAPH_UNIFORM;
+	options.scale = 13;
+	options.degree = 3;
+	for (options.threads = 1; options.threads < 3; options.threads++) {
+		assert_int_equal(graph_generate(&options, in_directory("b.bel"), sentence, sizeof(sentence)),
+				 0);
+		assert_int_equal(graph_bel_open(in_directory("b.bel"), &b, NULL, 0), 0);
+		assert_in_range(b.edges, 2 * 3 * 8192 - 500, 2 * 3 * 8192);
+	}
 }
 
 static void kronecker_graphs_are_skewed(void **state)
