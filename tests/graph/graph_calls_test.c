@@ -29,6 +29,8 @@ static struct {
 	int synced; /* file that was made durable last */
 	const char *refused;
 	off_t full; /* if not 0: from here on there is no room, and what is long is dropped before */
+	off_t dropped_at;
+	unsigned backwards; /* of these, those before the one before */
 	unsigned reads, writes;
 	off_t read_at[MOST_UNITS], written_at[MOST_UNITS];
 	int written_to[MOST_UNITS];
@@ -74,8 +76,11 @@ ssize_t pwrite(int fd, const void *from, size_t bytes, off_t offset)
 		errno = ENOSPC;
 		return -1;
 	}
-	if (calls.full && bytes >= LONG)
+	if (calls.full && bytes >= LONG) {
+		calls.backwards += offset < calls.dropped_at;
+		calls.dropped_at = offset;
 		return (ssize_t)bytes;
+	}
 	return interrupted() ? -1 : syscall(SYS_pwrite64, fd, from, allowed(bytes), offset);
 }
 
@@ -151,7 +156,8 @@ static int begin(void **state)
 	calls.synced = -1;
 	calls.refused = NULL;
 	calls.reads = calls.writes = 0;
-	calls.full = 0;
+	calls.full = calls.dropped_at = 0;
+	calls.backwards = 0;
 	return make_directory(state) || clean(state);
 }
 
@@ -345,6 +351,7 @@ static void an_inverse_is_written_beyond_4_gib(void **state)
 	assert_int_equal(graph_sink_open(in_directory("far.sg"), &shape, 1 << 20, NULL, &sink, &failure), 0);
 	assert_int_equal(graph_sink_finish(sink, &failure), -ENOSPC);
 	assert_non_null(strstr(failure.text, at));
+	assert_int_equal(calls.backwards, 0);
 	graph_sink_close(sink);
 	assert_int_equal(count_files(), 0);
 }
