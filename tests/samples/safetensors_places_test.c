@@ -196,7 +196,7 @@ static void test_pieces_of_threads(void **state)
 {
 	static const uint32_t threads[] = { 1, 3, 64 };
 	char error[SAMPLE_ERROR_BYTES] = "";
-	struct by_hand *hand;
+	struct by_hand *hand = NULL;
 
 	(void)state;
 	for (unsigned i = 0; i < 3; i++) {
@@ -238,7 +238,7 @@ static void test_reads_that_fail(void **state)
 		     { 321, 0, "\"short\": pread gave 0 of 7 bytes" },
 		     { 323, 5, "\"last\": pread gave 5 of 4194304 bytes" } };
 	char error[SAMPLE_ERROR_BYTES];
-	struct by_hand *hand;
+	struct by_hand *hand = NULL;
 
 	(void)state;
 	for (uint32_t threads = 1; threads < 3; threads++)
@@ -260,7 +260,7 @@ static void test_reads_that_fail(void **state)
 static void test_other_threads_that_fail(void **state)
 {
 	char error[SAMPLE_ERROR_BYTES];
-	struct by_hand *hand;
+	struct by_hand *hand = NULL;
 
 	(void)state;
 	for (uint32_t threads = 2; threads < 5; threads++) {
@@ -282,7 +282,7 @@ static void test_tensors_of_a_mapping(void **state)
 {
 	static const unsigned copied[] = { 0, 1, 3 };
 	char error[SAMPLE_ERROR_BYTES];
-	struct by_hand *hand;
+	struct by_hand *hand = NULL;
 
 	(void)state;
 	assert_int_equal(by_hand_open(&of_all, 7, 1, &hand, error), 0);
