@@ -153,6 +153,35 @@ report $? "restore leaves it to none again" "$(cat "$root/sys/bus/pci/drivers_pr
 function_ 0000:0e:00.0 0x010802 24 nvme; function_ 0000:0e:00.1 0x020000 24 netcard
 mkdir "$root/sys/kernel/iommu_groups/24/devices/0000:e0:"{00..99}.{0..7}
 check "one neighbour of many in the IOMMU group" 1 'could reach its memory: 0000:0e:00.1;' bind 0e:00.0
+# Two of one IOMMU group: together, or not at all.
+function_ 0000:0f:00.0 0x010802 25 nvme; function_ 0000:0f:01.0 0x010802 25 nvme
+noted=$root/run/weir/bind override0=$functions/0000:0f:00.0/driver_override override1=$functions/0000:0f:01.0/driver_override
+check "a neighbour that is a controller, too" 1 'could reach its memory: 0000:0f:01.0;' bind 0f:00.0
+: >"$root/sys/bus/pci/drivers_probe"; rm "$override0"; ln -s /dev/full "$override0"
+check "a driver that cannot be chosen" 1 "cannot write to $override0: No space left on device" bind 0f:00.0 0f:01.0
+[ "$(cat "$override1")" = '(null)' ] && ! [ -s "$root/sys/bus/pci/drivers_probe" ] && ! [ -e "$noted/0000:0f:01.0" ]
+report $? "it ends there: no driver is probed, and the second one is not touched" "$(cat "$override1" "$root/sys/bus/pci/drivers_probe")"
+rm "$override0"; echo '(null)' >"$override0"
+"$bind" --root "$root" bind 0f:00.0 0f:01.0
+[ "$(head -c 8 "$override0") $(head -c 8 "$override1") $(cat "$noted/0000:0f:00.0" "$noted/0000:0f:01.0" | tr '\n' ' ')" = 'vfio-pci vfio-pci nvme nvme ' ]
+report $? "both are bound" "$(cat "$override0" "$override1")"
+: >"$root/sys/bus/pci/drivers/nvme/unbind"
+"$bind" --root "$root" unbind 0f:01.0
+[ "$(cat "$root/sys/bus/pci/drivers/nvme/unbind")" = 0000:0f:01.0 ]
+report $? "unbind takes it from its driver" "$(cat "$root/sys/bus/pci/drivers/nvme/unbind")"
+check "a restore in a dry run" 0 "would write \"\" to $override0" restore --dry-run 0f:00.0
+[ "$(head -c 8 "$override0")" = vfio-pci ] && [ -e "$noted/0000:0f:00.0" ]
+report $? "which changes nothing" "$(cat "$override0"; ls "$noted")"
+rm "$root/sys/bus/pci/drivers_probe"; ln -s /dev/full "$root/sys/bus/pci/drivers_probe"
+check "a driver that cannot be probed" 1 'drivers_probe: No space left on device' restore 0f:00.0
+[ "$(cat "$noted/0000:0f:00.0")" = nvme ]
+report $? "it stays noted, for another try" "$(ls "$noted")"
+rm "$root/sys/bus/pci/drivers_probe"; : >"$root/sys/bus/pci/drivers_probe"
+"$bind" --root "$root" restore 0f:00.0 0f:01.0
+[ "$(head -n 1 "$override0"; head -n 1 "$override1")" = '' ] && ! [ -e "$noted/0000:0f:00.0" ] && ! [ -e "$noted/0000:0f:01.0" ]
+report $? "both are restored" "$(cat "$override0" "$override1"; ls "$noted")"
+check "as many as a list holds" 1 '0000:f3:1f.0: there is no such PCI device' show $(printf 'f2:%02x.0 ' {0..31}) $(printf 'f3:%02x.0 ' {0..31})
+check "one more" 2 'too many addresses, from here on: f4:00.0' show $(printf 'f2:%02x.0 ' {0..31}) $(printf 'f3:%02x.0 ' {0..31}) f4:00.0
 check "no address" 2 'which controllers' bind
 check "a bad address" 2 'no PCI address' bind 5:0
 check "no command" 2 'there is no command' frobnicate
@@ -173,11 +202,14 @@ check "the largest BAR" 0 'would claim BAR 1 of 0000:41:00.0, 16384 MiB, as /dev
 check "another BAR" 0 'would claim BAR 3 of 0000:41:00.0, 32 MiB' gpu claim --dry-run --bar 3 41:00.0
 check "no such BAR" 1 'it has no memory in that BAR' gpu claim --dry-run --bar 5 41:00.0
 check "too small a BAR" 1 'is no multiple of 2 MiB' gpu claim --dry-run 42:00.0
+check "too small a BAR, then one that is not" 1 'would claim BAR 1 of 0000:41:00.0' gpu claim --dry-run 42:00.0 41:00.0
 check "no such GPU" 1 'there is no such PCI device' gpu claim --dry-run f3:00.0
 check "no module" 1 'the kernel module is not loaded: modprobe weir_p2p' gpu claim 41:00.0
 check "no window" 1 'it has no window' gpu unclaim --dry-run 41:00.0
 mkdir -p "$root/dev/weir_p2p"; : >"$root/dev/weir_p2p/0000:41:00.0-1"; chmod 0600 "$root/dev/weir_p2p/0000:41:00.0-1"
 check "a window" 0 'BAR 1, 16384 MiB: claimed, /dev/weir_p2p/0000:41:00.0-1, for root alone' gpu list 41:00.0
+chmod 0660 "$root/dev/weir_p2p/0000:41:00.0-1"
+check "a window for a group" 0 "claimed, /dev/weir_p2p/0000:41:00.0-1, for root and group $(stat -c %G "$root/dev/weir_p2p/0000:41:00.0-1")" gpu list 41:00.0
 check "a window to give back" 0 'would give back BAR 1 of 0000:41:00.0' gpu unclaim --dry-run 41:00.0
 # Of two windows the one that was asked for, and no other.
 : >"$root/dev/weir_p2p/0000:41:00.0-3"
