@@ -151,8 +151,13 @@ expect "no file of the group" 3 'path("direct")["answer"] == "no" and "there is 
 rm "$root/dev/vfio/vfio"; : >"$root/dev/vfio/13"
 expect "no VFIO in /dev" 3 '"there is no /dev/vfio/vfio" in says(path("direct")) and m["vfio_node"] == "No such file or directory"' --ssd 03:00.0
 : >"$root/dev/vfio/vfio"
-put /proc/self/limits 'Max locked memory         8388608              8388608              bytes'
+put /proc/self/limits 'Max locked memory         8388608              unlimited            bytes'
 expect "little memory may be locked" 3 'path("direct")["answer"] == "unknown" and "8192 KiB may be" in says(path("direct")) and m["memlock_bytes"] == 8388608' --ssd 03:00.0
+put /proc/self/limits 'Max locked memory         67108863             67108864             bytes'
+expect "a byte too little" 3 'path("direct")["answer"] == "unknown" and m["memlock_bytes"] == 67108863' --ssd 03:00.0
+put /proc/self/limits 'Max locked memory         67108864             67108864             bytes'
+expect "just enough" 0 'path("direct")["answer"] == "yes" and m["memlock_bytes"] == 67108864' --ssd 03:00.0
+put /proc/self/limits 'Max locked memory         4096                 unlimited            bytes'
 put /proc/self/status 'CapEff:	0000000000004000'
 expect "a privilege lifts that" 0 'm["memlock_bytes"] == "unlimited"' --ssd 03:00.0
 put /sys/bus/pci/devices/0000:03:00.0/iommu/intel-iommu/cap d2008c40660462
@@ -171,6 +176,12 @@ if [ "$zlib" = zlib ]; then
 fi
 put /proc/sys/kernel/io_uring_disabled 2
 expect "no io_uring" 3 'answers("cpu", "0000:04:00.0") == "no no no no" and "io_uring is switched off; as root: sysctl" in says(path("pull", "cpu", "0000:04:00.0"))' --ssd 04:00.0
+put /proc/sys/kernel/io_uring_disabled 1
+if [ "$(id -u)" = 0 ]; then
+  expect "io_uring for root and a group" 1 'm["io_uring"] == "yes" and answers("cpu", "0000:04:00.0") == "no no yes yes"' --ssd 04:00.0
+else
+  expect "io_uring for root and a group" 3 'm["io_uring"] == "unknown" and answers("cpu", "0000:04:00.0") == "no no unknown unknown"' --ssd 04:00.0
+fi
 
 machine no-iommu
 function_ pci0000:00/0000:00:01.0 0x060400 8086:1901 '' pcieport
@@ -185,6 +196,8 @@ echo identity >"$root/sys/kernel/iommu_groups/13/type"
 expect "a group that is shared" 1 'm["iommu"] == "passthrough" and ssd()["iommu_group_others"] == ["0000:03:00.1"]
   and "no: its IOMMU group 13 has devices that other drivers use, which could reach its memory: 0000:03:00.1; bind those" in says(path("direct"))'
 text "that as text" 1 'group    shared with 0000:03:00.1'
+mkdir "$root/sys/kernel/iommu_groups"/{200,400}; echo DMA >"$root/sys/kernel/iommu_groups/200/type"; echo DMA-FQ >"$root/sys/kernel/iommu_groups/400/type"
+expect "groups of both kinds, whose numbers lie apart" 1 'm["iommu"] == "mixed" and m["iommu_groups"] == 3'
 
 machine mounted
 function_ pci0000:00/0000:00:01.0 0x060400 8086:1901 1 pcieport
@@ -198,6 +211,10 @@ expect "the same where namespaces have several controllers" 1 'ssd()["used"] == 
 put /proc/self/mountinfo '22 1 8:1 / / rw - ext4 /dev/sda1 rw'
 mkdir "$root/sys/block/nvme0n1/holders/md0"
 expect "a part of md" 3 'answers() == "no no no no" and "nvme0n1 is part of md0" in says(path("proxy"))'
+disk 0000:03:00.0 nvme0 nvme0n2 259:1
+expect "another namespace, which is free" 1 'answers() == "no no yes yes" and path("pull")["use"] == "file:/dev/nvme0n2" and ssd()["used"] == "nvme0n1 is part of md0"
+  and [b["used"] for b in ssd()["blocks"]] == ["nvme0n1 is part of md0", None]'
+rm -r "$root/sys/bus/pci/devices/0000:03:00.0/nvme/nvme0/nvme0n2" "$root/sys/block/nvme0n2" "$root/dev/nvme0n2"
 rmdir "$root/sys/block/nvme0n1/holders/md0"; rm "$root/dev/nvme0n1"
 expect "no file in /dev" 3 'path("pull")["answer"] == "unknown" and "there is no /dev/nvme0n1 here" in says(path("pull"))'
 : >"$root/dev/nvme0n1"; chmod 600 "$root/dev/nvme0n1" "$root/dev/vfio/vfio"
@@ -253,6 +270,12 @@ echo 0x09a2 >"$root/sys/bus/pci/devices/0000:00:00.0/device"
 expect "ACS on, by way of one that is listed" 0 'pair("0000:41:00.0")["way"]["peers"]["answer"] == "yes"'
 echo 0x9999 >"$root/sys/bus/pci/devices/0000:00:00.0/device"; put /proc/cpuinfo $'vendor_id\t: AuthenticAMD\ncpu family\t: 25'
 expect "or a processor that is" 0 'pair("0000:41:00.0")["way"]["host_bridges"][0]["listed"] == "yes" and pair("0000:41:00.0")["way"]["peers"]["answer"] == "yes"'
+put /proc/cpuinfo $'vendor_id\t: AuthenticAMD\ncpu family\t: 22'
+expect "but not an older one" 0 'pair("0000:41:00.0")["way"]["host_bridges"][0]["listed"] == "no" and pair("0000:41:00.0")["way"]["peers"]["answer"] == "unknown"'
+put /proc/cpuinfo $'vendor_id\t: GenuineIntel\ncpu family\t: 25'
+expect "nor another vendor's" 0 'pair("0000:41:00.0")["way"]["host_bridges"][0]["listed"] == "no"'
+put /proc/cpuinfo $'vendor_id\t: AuthenticAMD\ncpu family\t: 23'
+expect "the first one that is" 0 'pair("0000:41:00.0")["way"]["host_bridges"][0]["listed"] == "yes"'
 expect "the module is not there, and would not be used" 0 'path("module", "0000:41:00.0")["answer"] == "no"
   and says(path("module", "0000:41:00.0")).startswith("no: the kernel module weir_p2p is not loaded; ")'
 mkdir -p "$root/sys/module/weir_p2p"; echo 0.1.0 >"$root/sys/module/weir_p2p/version"; sed -i '/P2PDMA/d' "$root/boot/config-$kernel"
