@@ -83,6 +83,7 @@ text "a process without weir" 4 'has no weir context open' dump $$
 text "no number" 2 'no process number: 12x' dump 12x
 text "0 is none" 2 'no process number: 0' dump 0
 text "a negative one" 2 'weir-stat --help' dump -5
+text "one beyond 32 bits, whose lowest are a process's" 2 "no process number: $((4294967296 + $$))" dump $((4294967296 + $$))
 text "two at once" 2 'give dump one PID' dump 1 2
 text "a bad time" 2 'from 0 to 60000' dump --over 1s 1
 text "no command" 2 'a command is missing: give list or dump'
@@ -113,6 +114,9 @@ seen "its caches, its device, and the other context" "$pid" 'c["caches"][0]["lin
   and "cpu" in c["device"] and [x["number"] for x in p["contexts"]] == [1, 2] and p["contexts"][1]["storages"][0]["uri"].startswith("virt:2M")
   and p["contexts"][1]["caches"] == [] and all(x["oldest"] is None and x["in_use"] == 0 and x["moved"] is False for x in p["contexts"][1]["storages"][0]["queues"])'
 seen "without a number: all" all '[x["error"] for x in d["processes"] if x["pid"] == '"$pid"'] == [None]'
+# Who has another folder finds it all the same, by what the process has.
+(unset XDG_RUNTIME_DIR; HOME=$work timeout 600 "$stat" dump "$pid" >"$work/one" 2>"$work/two")
+[ $? = 0 ] && [ "$(grep -c '"number": [12],' "$work/one")" = 2 ]; report $? "by the folder of the process" "$(cat "$work/one" "$work/two")"
 kill -STOP "$pid"
 seen "a process that is stopped" "$pid" 'p["state"] == "stopped" and all(x["moved"] is False and x["steady"] for x in q) and s["words"] == "live"
   and all(x["tail"] - x["head"] <= 8 and x["tail"] >= x["committed"] for x in q)'
@@ -245,6 +249,11 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null && cp "$stat" "$work/stat
   output=$(nobody "$stat" dump "$pid" 2>&1); rc=$?
   [ $rc = 5 ] && grep -q 'not permitted: process .* is of user root; run weir-stat as that user' <<<"$output"
   report $? "another user's process" "status $rc: $output"
+  # Root sees everybody's, and removes its own alone.
+  others=/dev/shm/weir-stat-test-$$
+  mkdir -m 700 "$others" && sed 's/^pid .*/pid 999999999/' "$folder/$pid-1" >"$others/999999999-1" && chown -R 65534 "$others"
+  timeout 600 "$stat" list >/dev/null; [ -e "$others/999999999-1" ]; report $? "another user's stale file stays"
+  rm -rf "$others"
   output=$(nobody "$stat" list 2>&1); grep -q 'no process of this user' <<<"$output"; report $? "is not listed" "$output"
   output=$(nobody "$stat" dump 2>&1); rc=$?; [ $rc = 4 ] && grep -q 'no process of this user' <<<"$output"; report $? "no context, so nothing to dump" "status $rc: $output"
   cp "$folder/$pid-1" "$work/template"; chmod 644 "$work/template"
@@ -270,7 +279,7 @@ EOF_GUARDED
   report $? "is told of in the JSON of all" "status $rc: $output"
   kill -9 "$guarded"; gone "$pid"
 else
-  for name in "another user's process" "is not listed" "no context, so nothing to dump" "a process that may not be read" "is told of in the JSON of all"; do
+  for name in "another user's process" "another user's stale file stays" "is not listed" "no context, so nothing to dump" "a process that may not be read" "is told of in the JSON of all"; do
     skip "$name" "cannot be another user here"
   done
 fi
