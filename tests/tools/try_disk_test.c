@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * try_disk_test.c: which disks weir-try takes for blank, and how much of them it writes.
+ * try_disk_test.c: which disks weir-try takes for blank, and how much of them it writes; what it makes of
+ * steps that end otherwise than by an answer.
  *
  * A file in memory stands for the disk: of what the machine is asked for, stand-ins say that it is one.
  */
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -25,10 +27,14 @@ const char *tree_root = "";
 
 static char name[TREE_NAME_BYTES]; /* below /dev */
 static char said[1024];
+static const char *driver = "nvme";
+static unsigned
+	spaces; /* namespaces besides, all of the same name with numbers behind it, the highest first */
 
 bool tree_function(const char *address, struct tree_function *function)
 {
-	*function = (struct tree_function){ .driver = "nvme", .class = "0x010802" };
+	*function = (struct tree_function){ .class = "0x010802" };
+	snprintf(function->driver, sizeof(function->driver), "%s", driver);
 	snprintf(function->address, sizeof(function->address), "%.63s", address);
 	return true;
 }
@@ -36,8 +42,10 @@ bool tree_function(const char *address, struct tree_function *function)
 void tree_blocks(const char *address, struct tree_names *blocks)
 {
 	(void)address;
-	blocks->count = 1;
+	blocks->count = 1 + spaces;
 	memcpy(blocks->name[0], name, sizeof(name));
+	for (unsigned i = 1; i <= spaces; i++)
+		snprintf(blocks->name[i], sizeof(name), "%.40sn%u", name, spaces + 1 - i);
 }
 
 bool tree_blocks_each(const char *address, bool (*visit)(void *to, const char *block), void *to)
@@ -214,6 +222,122 @@ static void what_was_written_is_zeros_in_the_end(void **state)
 	remove_disk(file);
 }
 
+static int take_space(uint32_t nsid, struct try_storage *storage)
+{
+	const struct try_options options = { .file_bytes = 4 * MIB };
+	const struct try_disk disk = { .address = "ffff:ff:1f.7", .nsid = nsid };
+
+	said[0] = 0;
+	return try_disk_open(&options, &disk, storage);
+}
+
+/* Of several namespaces the one that was named, and none where none was; 1 is not 11. */
+static void one_of_several_namespaces(void **state)
+{
+	char first[TREE_NAME_BYTES], path[TREE_NAME_BYTES + 8];
+	struct try_storage storage;
+	int files[2];
+
+	(void)state;
+	files[0] = make_disk(DISK_BYTES);
+	memcpy(first, name, sizeof(name));
+	snprintf(path, sizeof(path), "/dev/%.40sn2", first);
+	files[1] = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	assert_true(files[1] >= 0 && ftruncate(files[1], 7 * MIB) == 0);
+	spaces = 12;
+	assert_int_equal(take_space(0, &storage), TRY_REFUSED);
+	assert_non_null(
+		strstr(said, "it has several namespaces; name one: ADDRESS/NSID; nothing was written"));
+	assert_int_equal(take_space(2, &storage), 0);
+	assert_string_equal(storage.path, path);
+	assert_string_equal(storage.uri + strlen("file:"), path);
+	assert_int_equal(storage.bytes, 4 * MIB);
+	assert_int_equal(take_space(13, &storage), TRY_REFUSED);
+	assert_non_null(strstr(said, "there is no such namespace; nothing was written"));
+	assert_int_equal(take_space(1, &storage), TRY_REFUSED); /* of that there is no file */
+	if (!strstr(said, "n1 does not exist"))
+		fail_msg("%s", said);
+	spaces = 0;
+	assert_int_equal(take_space(0, &storage), 0);
+	close(files[1]);
+	unlink(path);
+	remove_disk(files[0]);
+}
+
+/* Bound to vfio-pci it is driven as a whole: by its address, and the namespace that was named. */
+static void a_disk_of_vfio(void **state)
+{
+	struct try_storage storage;
+
+	(void)state;
+	driver = "vfio-pci";
+	snprintf(name, sizeof(name), "none");
+	assert_int_equal(take_space(0, &storage), TRY_REFUSED); /* there is no such function */
+	assert_string_equal(storage.uri, "nvme:ffff:ff:1f.7");
+	assert_false(storage.keys || storage.path[0]);
+	assert_int_equal(take_space(7, &storage), TRY_REFUSED);
+	assert_string_equal(storage.uri, "nvme:ffff:ff:1f.7?nsid=7");
+	assert_true(storage.keys);
+	driver = "other";
+	assert_int_equal(take_space(0, &storage), TRY_REFUSED);
+	assert_non_null(strstr(said, "neither the kernel's driver nor vfio-pci has it"));
+	driver = "nvme";
+}
+
+static json_t *step_that_answers(const void *arguments)
+{
+	printf("to one");
+	fflush(stdout);
+	fprintf(stderr, " and the other");
+	return try_verdict("good", "%s", (const char *)arguments);
+}
+
+static json_t *step_that_ends(const void *arguments)
+{
+	printf("its last words");
+	fflush(stdout);
+	_exit(*(const int *)arguments);
+}
+
+static json_t *step_that_is_killed(const void *arguments)
+{
+	(void)raise(*(const int *)arguments);
+	return try_verdict("good", "it lives");
+}
+
+static json_t *step_without_a_verdict(const void *arguments)
+{
+	(void)arguments;
+	return json_object();
+}
+
+static void expect_step(try_step step, const void *arguments, const char *verdict, const char *why,
+			const char *words)
+{
+	json_t *found = try_child(step, arguments);
+	const char *has = json_string_value(json_object_get(found, "said"));
+
+	assert_string_equal(json_string_value(json_object_get(found, "verdict")), verdict);
+	assert_string_equal(json_string_value(json_object_get(found, "why")), why);
+	assert_string_equal(has ? has : "", words);
+	json_decref(found);
+}
+
+/* A step that does not answer has failed, however it ends; what it said is kept. */
+static void steps_that_end_otherwise(void **state)
+{
+	const int good = 0, bad = 3, terminated = SIGTERM, killed = SIGKILL;
+
+	(void)state;
+	expect_step(step_that_answers, "an answer", "good", "an answer", "to one and the other");
+	expect_step(step_that_ends, &good, "failed", "it ended with status 0 and no result",
+		    "its last words");
+	expect_step(step_that_ends, &bad, "failed", "it ended with status 3 and no result", "its last words");
+	expect_step(step_that_is_killed, &terminated, "failed", "it was ended by a signal: Terminated", "");
+	expect_step(step_that_is_killed, &killed, "failed", "it was ended by a signal: Killed", "");
+	expect_step(step_without_a_verdict, NULL, "failed", "it ended with status 0 and no result", "");
+}
+
 static void a_small_disk(void **state)
 {
 	(void)state;
@@ -225,7 +349,8 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(data_at_an_edge), cmocka_unit_test(a_blank_disk),
 		cmocka_unit_test(a_large_disk),    cmocka_unit_test(what_was_written_is_zeros_in_the_end),
-		cmocka_unit_test(a_small_disk),
+		cmocka_unit_test(a_small_disk),    cmocka_unit_test(one_of_several_namespaces),
+		cmocka_unit_test(a_disk_of_vfio),  cmocka_unit_test(steps_that_end_otherwise),
 	};
 
 	return cmocka_run_group_tests_name("try_disk", tests, NULL, NULL);

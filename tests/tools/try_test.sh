@@ -77,6 +77,15 @@ else
 fi
 json 'what the machine lacks is said' "all(m['why'] for m in r['missing']) and 'kernel' in r['machine']['machine']"
 
+# A report that is not written, or half of it, is no success.
+output=$("$try" "${short[@]}" --report "$work/nowhere/report" 2>&1 >/dev/null)
+[ $? = 1 ] && grep -qF "cannot write $work/nowhere/report.txt: No such file or directory" <<<"$output"
+report $? 'a report that cannot be written' "$output"
+mkdir "$work/half.json"
+output=$("$try" "${short[@]}" --report "$work/half" 2>&1 >/dev/null)
+[ $? = 1 ] && grep -qF "cannot write $work/half.json: Is a directory" <<<"$output" && grep -q 'good, 0 failed' "$work/half.txt"
+report $? 'half of a report' "$output"
+
 # Wrong ones are found: without these the tests above would prove nothing. What takes many blocks to show has longer runs on a
 # machine that is busy.
 wrong() { # NAME LIES KEYS EXPRESSION [RUNTIME...]
