@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Tests of weir-perf: what it refuses, that verification finds what is wrong, what its JSON says.
 # No figure is judged: speed is no matter of tests.
-# usage: perf_cli_test.sh path/to/weir-perf [BACKEND [LIBRARY]]
-#        BACKEND: cpu if not given; LIBRARY: to preload, a device that is none
+# usage: perf_cli_test.sh path/to/weir-perf [BACKEND [LIBRARY [LYING]]]
+#        BACKEND: cpu if not given; LIBRARY: to preload, a device that is none; LYING: lying.c, as a library
 # Prints TAP.
 set -u
 
 tool=$(realpath "${1:-weir-perf}") || { echo "Bail out! there is no ${1:-weir-perf}"; exit 1; }
 backend=${2:-cpu}
 preload=${3:+$(realpath "$3")}
+lying=${4:+$(realpath "$4")}
 work=$(mktemp -d "${TMPDIR:-/tmp}/weir-perf-cli-XXXXXX") || { echo "Bail out! no work directory"; exit 1; }
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
@@ -87,7 +88,7 @@ load_of() {
     done
 }
 
-if [ "$backend" = cpu ]; then echo "1..29"; else echo "1..12"; fi
+if [ "$backend" = cpu ]; then echo "1..30"; else echo "1..12"; fi
 
 # ---- what every backend does ----
 
@@ -239,6 +240,37 @@ for how in text zeros "text --cached=64K" "zeros --cached=64K"; do
     json 'j["bad_blocks"] > 0 and j["errors"] == 0' '49152 <= j["bad_byte"] < 53248'
 done
 finish "verification finds what somebody else wrote"
+
+# Writes that are lost, each of them: no block is what it should be. Of reads that bring nothing some leave what was there, and right.
+lies() { # lies KIND ARGUMENTS...
+    preload=$lying
+    export WEIR_LYING=$1:1
+    shift
+    truncate -s 0 disk && truncate -s 1M disk
+    run 1 'file:disk?engine=threads&direct=off' --verify "${short[@]}" "$@"
+    preload=
+    unset WEIR_LYING
+}
+if [ -n "$lying" ]; then
+    for load in "writes --rw=randread" "reads --rw=randread" "writes --rw=randwrite" "writes --rw=randwrite --window=3" \
+        "writes --cached=64K" "reads --cached=64K" "writes --rw=randwrite --cached=64K"; do
+        # shellcheck disable=SC2086
+        lies $load --json
+        json 'j["verified_blocks"] >= j["bad_blocks"] > 0 and j["errors"] == 0'
+        [ "${load%% *}" = reads ] || json 'j["bad_blocks"] == j["verified_blocks"]'
+        says "do not hold what was written"
+    done
+    for kind in random8 wave256 line4k; do
+        for lost in writes reads; do
+            lies $lost --hit=$kind --iodepth=64
+            says "the cache returned wrong data"
+            one_sentence
+        done
+    done
+    finish "writes that are lost and reads that bring nothing are found"
+else
+    skip "writes that are lost and reads that bring nothing are found" "a sanitizer's library has to come first"
+fi
 
 # Place 0 is written once, at first; whoever reads it afterwards finds what somebody else wrote. On a busy machine that somebody
 # may come too late; not each time.

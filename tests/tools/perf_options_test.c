@@ -22,6 +22,8 @@ static struct {
 	unsigned storages, caches, writable;
 } noted;
 
+static uint64_t limit_us; /* of each request, if not 0, in the place of what was said */
+
 /* POSIX has dlsym()'s result be a function, which C knows nothing of. */
 #define NEXT(name) (__extension__(__typeof__(&(name))) dlsym(RTLD_NEXT, #name))
 
@@ -35,10 +37,14 @@ int weir_context_open(const char *name, const struct weir_context_options *optio
 int weir_storage_open(struct weir_context *context, const char *uri,
 		      const struct weir_storage_options *options, struct weir_storage **out)
 {
+	struct weir_storage_options limited = *options;
+
 	noted.storage = *options;
 	noted.storages++;
 	noted.writable += !options->read_only;
-	return NEXT(weir_storage_open)(context, uri, options, out);
+	if (limit_us)
+		limited.timeout_us = limit_us;
+	return NEXT(weir_storage_open)(context, uri, &limited, out);
 }
 
 int weir_cache_create(struct weir_context *context, const struct weir_cache_options *options,
@@ -226,6 +232,31 @@ static void test_what_follows(void **state)
 	}
 }
 
+/* A request of which nothing is heard again is no request less: the load has no figure, wherever that
+ * happens. */
+static void test_a_request_that_has_no_answer(void **state)
+{
+	static const char *const lines[] = {
+		"weir-perf virt:1M?timeout_ms=0&fault=drop:op=read:count=1 --iodepth 4",
+		"weir-perf virt:1M?timeout_ms=0&fault=drop:op=write:count=1 --iodepth 4 --rw write",
+		"weir-perf virt:1M?timeout_ms=0&fault=drop:op=read:count=1 --iodepth 4 --window 3",
+		"weir-perf virt:1M?timeout_ms=0&fault=drop:op=read:count=1 --iodepth 4 --verify",
+		"weir-perf virt:1M?timeout_ms=0&fault=drop:op=write:count=1 --iodepth 4 --verify",
+		"weir-perf virt:1M?timeout_ms=0&fault=drop:op=read:count=1 --iodepth 4 --verify --rw "
+		"randwrite",
+		"weir-perf virt:1M?timeout_ms=0&fault=drop:op=read:count=1 --iodepth 4 --verify --rw write "
+		"--cached 64K",
+	};
+
+	(void)state;
+	limit_us = 300000;
+	for (unsigned i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (capture_run(run_load, lines[i]) == 0 ||
+		    !strstr(weir_last_error(), "requests had no answer within the storage's time limit"))
+			fail_msg("%s: %s", lines[i], weir_last_error());
+	limit_us = 0;
+}
+
 /* Each rule that a command line breaks has its own sentence. */
 static void test_what_does_not_go_together(void **state)
 {
@@ -301,6 +332,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_opened_gets_it),
 		cmocka_unit_test(test_transfers_and_rights),
 		cmocka_unit_test(test_what_follows),
+		cmocka_unit_test(test_a_request_that_has_no_answer),
 		cmocka_unit_test(test_what_does_not_go_together),
 	};
 
