@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * sample_test.c: what samples share on the host: ranges of storages that are filled, read and loaded, from
- * wherever on; the length of commands; files that are mapped.
+ * wherever on; the length of commands, and how they ended; files that are mapped; how many lanes there are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -32,6 +33,8 @@ static const uint64_t far = 5 * GIB + 3 * STRIPE;
 static struct weir_context *context;
 static struct sample_storage storages[STORAGES];
 static char names[STORAGES][64], uris[STORAGES][256], error[SAMPLE_ERROR_BYTES];
+
+static int kernel_file = -1; /* calls of the system on which are noted */
 
 static uint64_t word_of(unsigned storage, uint64_t offset)
 {
@@ -243,6 +246,127 @@ static void files_are_mapped(void **state)
 	close(empty);
 }
 
+/** kernel - calls of it in their order, and the one that fails */
+static struct {
+	char calls[8];
+	char failing;
+} kernel;
+
+static int call(char which)
+{
+	size_t count = strlen(kernel.calls);
+
+	assert_true(count + 1 < sizeof(kernel.calls));
+	kernel.calls[count] = which;
+	return kernel.failing == which ? EDQUOT : 0;
+}
+
+/* In the place of the system's; what the library syncs is none of this. */
+int fsync(int file)
+{
+	errno = file == kernel_file ? call('s') : 0;
+	return file == kernel_file ? -(errno != 0) : (int)syscall(SYS_fsync, file);
+}
+
+int posix_fadvise(int file, off_t offset, off_t bytes, int advice)
+{
+	assert_true(file == kernel_file && offset == 0 && bytes == 0 && advice == POSIX_FADV_DONTNEED);
+	return call('d');
+}
+
+/* Pages that are dirty stay: they are written first. Where either fails nobody may take them for dropped. */
+static void pages_are_dropped(void **state)
+{
+	static const struct {
+		char failing;
+		const char *calls;
+	} rows[] = { { '\0', "sd" }, { 's', "s" }, { 'd', "sd" } };
+
+	(void)state;
+	kernel_file = open(names[0], O_RDWR | O_CLOEXEC);
+	assert_true(kernel_file >= 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		memset(&kernel, 0, sizeof(kernel));
+		kernel.failing = rows[i].failing;
+		error[0] = '\0';
+		assert_int_equal(sample_forget(kernel_file, error), rows[i].failing ? -EDQUOT : 0);
+		assert_string_equal(kernel.calls, rows[i].calls);
+		assert_int_equal(strstr(error, strerror(EDQUOT)) != NULL, rows[i].failing != 0);
+	}
+	close(kernel_file);
+	kernel_file = -1;
+}
+
+/* The first failure is the one that counts. */
+static void what_was_open_is_closed(void **state)
+{
+	struct weir_context *other;
+
+	(void)state;
+	snprintf(error, sizeof(error), "it failed before");
+	assert_int_equal(weir_context_open("cpu", WEIR_OPTIONS(context, .workers = 1), &other), 0);
+	assert_int_equal(sample_close(other, -ENOSPC, error), -ENOSPC);
+	assert_string_equal(error, "it failed before");
+	assert_int_equal(sample_close(NULL, 0, error), 0);
+	assert_int_equal(sample_close(NULL, -EIO, error), -EIO);
+	assert_string_equal(error, "it failed before");
+}
+
+/* Whatever came first; of an even number the two in the middle count alike. */
+static void medians(void **state)
+{
+	double one[] = { 7 }, two[] = { 9, 4 }, three[] = { 30, 10, 20 }, four[] = { 40, 1, 3, 2 };
+	double five[] = { -5, 1e300, 6, -1e300, 8 };
+
+	(void)state;
+	assert_true(sample_median(one, 0) == 0 && sample_median(one, 1) == 7);
+	assert_true(sample_median(two, 2) == 6.5 && two[0] == 4 && two[1] == 9);
+	assert_true(sample_median(three, 3) == 20 && three[0] == 10 && three[2] == 30);
+	assert_true(sample_median(four, 4) == 2.5 && sample_median(five, 5) == 6);
+}
+
+/* Of one worker: 64 blocks of 256 lanes at most, one at least, and none that would have nothing to do. */
+static void blocks_for_lanes(void **state)
+{
+	static const uint64_t rows[][2] = { { 0, 1 },      { 1, 1 },    { 255, 1 },        { 256, 1 },
+					    { 511, 1 },    { 512, 2 },  { 16383, 63 },     { 16384, 64 },
+					    { 16640, 64 }, { GIB, 64 }, { 1024 * GIB, 64 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uint32_t blocks = 0;
+
+		assert_int_equal(sample_blocks(context, rows[i][0], &blocks), 0);
+		assert_int_equal(blocks, rows[i][1]);
+	}
+}
+
+/* A command of a lane that failed is told by its storage's URI and its status; of the others nothing is. */
+static void failures_of_lanes(void **state)
+{
+	const uint64_t failure = WEIR_E_TIMEOUT, none = 0;
+	char text[80];
+
+	(void)state;
+	weir_status_text(WEIR_E_TIMEOUT, text);
+	for (unsigned i = 0; i < STORAGES; i++)
+		assert_int_equal(sample_storage_failed(context, &storages[i], error), 0);
+	assert_int_equal(weir_copy_to_device(context, storages[1].span.failure, &failure, sizeof(failure)),
+			 0);
+	for (unsigned i = 0; i < STORAGES; i++)
+		assert_int_equal(sample_storage_failed(context, &storages[i], error), i == 1 ? -EIO : 0);
+	assert_true(strstr(error, uris[1]) && strstr(error, text));
+	assert_int_equal(weir_copy_to_device(context, storages[1].span.failure, &none, sizeof(none)), 0);
+}
+
+static void whole_units(void **state)
+{
+	(void)state;
+	assert_true(sample_round_up(0, 4096) == 0 && sample_round_up(1, 4096) == 4096 &&
+		    sample_round_up(4096, 4096) == 4096 && sample_round_up(4097, 4096) == 8192);
+	assert_true(sample_round_up(8 * GIB + 1, 512) == 8 * GIB + 512 && sample_round_up(10, 3) == 12);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -252,6 +376,12 @@ int main(void)
 		cmocka_unit_test(bytes_from_anywhere),
 		cmocka_unit_test(files_are_mapped),
 		cmocka_unit_test(ranges_are_filled_and_read),
+		cmocka_unit_test(pages_are_dropped),
+		cmocka_unit_test(what_was_open_is_closed),
+		cmocka_unit_test(medians),
+		cmocka_unit_test(blocks_for_lanes),
+		cmocka_unit_test(failures_of_lanes),
+		cmocka_unit_test(whole_units),
 	};
 
 	return cmocka_run_group_tests_name("sample", tests, open_all, close_all);

@@ -86,6 +86,33 @@ words 5 8 0 1 1 2 2 >"$dir/tiny.bel.col"
 words 2 8 1 1 >"$dir/tiny.bel.dst"
 words 2 4 $((7 + (300000 << 32))) >"$dir/tiny.bel.val"
 
+# Hubs: eight vertices of 4097 edges each, which are two pieces; others about a piece's ends. Of each the last edge alone leads somewhere.
+# And a chain whose length has more than 32 bits.
+python3 - "$dir" <<'END'
+import struct, sys
+def write(name, rows, weight):
+    offsets = [0]
+    for row in rows:
+        offsets.append(offsets[-1] + len(row))
+    for suffix, kind, values in ("col", "Q", offsets), ("dst", "Q", sum(rows, [])), ("val", "I", [weight] * offsets[-1]):
+        with open(f"{sys.argv[1]}/{name}.bel.{suffix}", "wb") as file:
+            file.write(struct.pack(f"<2Q{len(values)}{kind}", len(values), struct.calcsize(kind), *values))
+def hubs(degrees):
+    first = len(degrees) + 1
+    return [list(range(1, first))] + [[0] * (degree - 1) + [first + i] for i, degree in enumerate(degrees)] + [[]] * len(degrees)
+write("hubs", hubs([4097] * 8), 3)
+write("pieces", hubs([1, 4095, 4096, 4097, 8191, 8192, 8193, 12289]), 5)
+write("chain", [[1], [2], [3], []], 4294967295)
+END
+for name in hubs pieces; do
+  for sample in bfs sssp; do
+    table check <<CASES
+      $sample | $name | "verified" | @/$name.bel --source 0 --verify
+      $sample | $name, wave 32 | "verified" | @/$name.bel --source 0 --verify --wave 32
+      $sample | $name, plain memory | "plain_bytes": [1-9] | @/$name.bel --source 0 --verify --plain
+CASES
+  done
+done
 for sample in spmv pagerank cc sssp; do
   for kind in kron urand; do
     table check <<CASES
@@ -141,6 +168,9 @@ table check <<CASES
   sssp | Bellman and Ford's way | "phases": 1,? | @/kron14.bel --delta 0 --verify
   sssp | small steps | "delta": 1,? | @/kron10.bel --delta 1 --verify
   sssp | from vertex 0 | "source": 0,? | @/tiny.bel --source 0 --verify
+  sssp | lengths beyond 32 bits | "phases": 4,? | @/chain.bel --source 0 --verify --plain
+  sssp | the longest steps | "phases": 1,? | @/chain.bel --source 0 --delta 18446744073709551615 --verify
+  spmv | just room for the vector | "x_stored": true | @/kron14.bel --x virt:64K --verify
   spmv | striped over three | "verified" | $striped $weights
   spmv | the vector on storage, too | "x_stored": true | @/kron14.bel --x virt:1M --verify --plain
   spmv | the vector on storage, small cache | "x_stored": true | @/urand10.bel --x virt:1M --verify --cache-lines 8
@@ -168,6 +198,8 @@ cp "$dir/kron10.bel.col" "$dir/bad.bel.col"; cp "$dir/kron10.bel.dst" "$dir/bad.
 printf '\xff\xff\x00\x00\x00\x00\x00\x00' | dd of="$dir/bad.bel.dst" bs=1 seek=$((16 + 8 * 100)) conv=notrunc status=none
 cp "$dir/kron10.bel.dst" "$dir/worse.bel.dst"; cp "$dir/kron10.bel.col" "$dir/worse.bel.col"; cp "$dir/kron10.bel.val" "$dir/worse.bel.val"
 printf '\xff\xff\xff\x00\x00\x00\x00\x00' | dd of="$dir/worse.bel.col" bs=1 seek=$((16 + 8 * 50)) conv=notrunc status=none
+for suffix in col dst val; do cp "$dir/kron10.bel.$suffix" "$dir/behind.bel.$suffix"; done
+printf '\0\4\0\0\0\0\0\0' | dd of="$dir/behind.bel.dst" bs=1 seek=$((16 + 8 * 100)) conv=notrunc status=none
 truncate -s 1000 "$dir/short"
 printf '0 1\n' >"$dir/text.el"; printf '0 1 2\n' >"$dir/text.wel"
 head -c 65536 /dev/zero | tr '\0' '\377' >"$dir/nan"
@@ -176,6 +208,7 @@ damage() { # damage FROM TO BYTE BYTES: a copy of FROM that has BYTES, in octal,
 }
 edges=$((17 + 8 * 1025)) # of a graph of 1,024 vertices
 damage kron10.sg neighbour.sg $((edges + 4 * 100)) '\377\377\0\0'
+damage kron10.sg behind.sg $((edges + 4 * 100)) '\0\4\0\0'
 damage kron10.wsg neighbour.wsg $((edges + 8 * 100)) '\377\377\0\0'
 damage kron10.wsg weight.wsg $((edges + 8 * 100 + 4)) '\376\377\377\377'
 damage kron10.sg offset.sg $((17 + 8 * 50)) '\377\377\377\0\0\0\0\0'
@@ -194,6 +227,7 @@ for sample in spmv pagerank cc; do
     $sample | unknown backend | nosuch | 1 @/kron10.bel --backend nosuch
     $sample | edge to a vertex that does not exist | 65535.*1024 | 1 @/bad.bel
     $sample | the same in plain memory | 65535.*1024 | 1 @/bad.bel --plain
+    $sample | edge to the vertex behind the last | edge to vertex 1024, .* only 1024; | 1 @/behind.bel
     $sample | offsets that fall | vertex [45][90] .*damaged | 1 @/worse.bel
 CASES
 done
@@ -229,6 +263,7 @@ for sample in cc pagerank; do # (bfs comes by these vertices or does not)
   table refused <<CASES
     $sample | .sg: edge to a vertex that does not exist | 65535.*1024; the file is damaged | 1 @/neighbour.sg
     $sample | .sg: the same in plain memory | 65535.*1024; the file is damaged | 1 @/neighbour.sg --plain
+    $sample | .sg: edge to the vertex behind the last | edge to vertex 1024, .* only 1024; | 1 @/behind.sg
     $sample | .sg: offsets that fall | vertex [45][90] .*begin; the file is damaged | 1 @/offset.sg
 CASES
 done
@@ -388,7 +423,7 @@ agree "gains and their limits" 'all(near(p["speedup"], p["sync_seconds"] / p["as
   f["best_speedup"] == max(p["speedup"] for p in f["points"]) and (f["best_speedup"], f["best_ratio"]) in [(p["speedup"], p["ratio"]) for p in f["points"]]' \
   '' ctc virt:1M --lanes 4 --step 0.5 --runs 1 --commands 4
 if [ "$WEIR_BACKEND" = cpu ]; then # the graph is looked at before, and then all of it is in the cache
-  agree "commands of the run alone" 'f["commands"] == 0' '' pagerank "$dir/kron10.bel" --iterations 1 --tolerance 0 --cache 64M
+  agree "commands of the run alone" 'f["commands"] == f["bytes_read"] == f["misses"] == 0' '' pagerank "$dir/kron10.bel" --iterations 1 --tolerance 0 --cache 64M
 fi
 for sample in bfs cc pagerank sssp spmv; do # what nobody asked for is not said to have been done
   agree "not verified" 'f["verified"] is False' '' $sample "$dir/kron10.bel"
@@ -400,6 +435,13 @@ agree "bytes of a weighted graph" "$weighted" '' spmv "$dir/kron10.bel"
 agree "bytes of a graph" 'f["graph_bytes"] == 2 * 16 + 8 * (f["vertices"] + 1 + f["edges"]) and f["plain_bytes"] == f["graph_bytes"] - 2 * 16' '' \
   cc "$dir/kron10.bel" --plain
 agree "bytes of a .wsg" "f[\"graph_bytes\"] == $(stat -c %s "$dir/kron10.wsg")" '' sssp "$dir/kron10.wsg"
+# Of the computation: its own vectors and bitmaps; a row for each chunk of 512 edges, the first two edges earlier; pieces of hubs.
+rows='8 * ((f["edges"] + 513) // 512) + 8' bits='8 * ((f["vertices"] + 63) // 64)'
+agree "bytes of the state" "f['state_bytes'] == $rows + 4 * f['vertices'] + 4" '' cc "$dir/kron14.bel"
+agree "bytes of the state" "f['state_bytes'] == $rows + 4 * (8 * f['vertices'] + 8) + 24" '' pagerank "$dir/kron14.bel"
+agree "bytes of the state" "f['state_bytes'] == $rows + 2 * (4 * f['vertices'] + 4)" '' spmv "$dir/kron14.bel"
+agree "bytes of the state" "f['state_bytes'] == 3 * $bits + 8 + 24 * (2 * (f['edges'] // 4096) + 1) + 8 * f['vertices'] + 8 + 16" '' sssp "$dir/kron14.bel"
+agree "an eighth of the graph, and a little" '0.9 * (f["vertices"] + f["edges"]) < f["cache_lines"] * f["line_bytes"] <= f["vertices"] + f["edges"] + 65536' '' cc "$dir/kron14.bel"
 agree "the largest of the components" 'f["components"] == 2 and f["largest"] == 3' '' cc "$dir/tiny.bel"
 agree "the largest of the components, of labels" 'f["components"] == len(set(d)) and f["largest"] == max(d.count(v) for v in set(d))' "$dir/out" \
   cc "$dir/kron10.bel" --output "$dir/out"
