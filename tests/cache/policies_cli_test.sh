@@ -78,6 +78,10 @@ check "one policy, many lanes" 0 '64 lanes' "$policies" "${small[@]}" --policy=l
   env LD_PRELOAD="$forge" FORGE=first FORGE_OF=write FORGE_ONLY=0 "$policies" --lines=64 --reads=3000 --policy=lru --trace=scan
 [ -z "$forge" ] || check "data that is zeros" 1 'the cache returned wrong data' \
   env LD_PRELOAD="$forge" FORGE=zero FORGE_OF=write "$policies" "${small[@]}" --policy=lru --trace=zipf
+[ -z "$forge" ] || check "lanes that read nothing" 1 '1 results differ from their simulator' \
+  env LD_PRELOAD="$forge" FORGE=idle FORGE_KERNEL=replay "$policies" "${small[@]}" --policy=lru --trace=zipf
+[ -z "$forge" ] || check "of several policies and traces, as JSON" 1 '"disagreements": 30' \
+  env LD_PRELOAD="$forge" FORGE=idle FORGE_KERNEL=replay "$policies" "${small[@]}" --json
 check "refused: a policy that is none" 2 'lifo.*clock, lru, fifo, random, direct, sieve, frequency, user' "$policies" --policy=lifo
 check "refused: a policy without its header" 1 '-Duser_policy=HEADER' "$policies" "${small[@]}" --policy=user
 check "refused: a trace that is none" 2 '--trace takes zipf' "$policies" --trace=walk
