@@ -547,7 +547,16 @@ refuses 1 "whole blocks of 512 bytes" virt:1M --bs=1000
 refuses 1 "8192 bytes at most" 'virt:1M?mdts=8K' --bs=16K
 refuses 1 "has only 4096 bytes" virt:4K --bs=8K
 refuses 1 "reach beyond virt:1M" virt:1M --offset=512K --size=1M
+refuses 1 "reach beyond virt:1M" virt:1M --offset=2M --size=4K
+refuses 1 "reach beyond virt:1M" virt:4M virt:1M --offset=1M --size=4K
 refuses 1 "does not hold one request" virt:1M --size=2K
+refuses 1 "does not hold one request" virt:1M --offset=1M
+refuses 1 "reach beyond virt:1M" virt:1M --offset=2M
+refuses 1 "--stride=2199023255552: not a multiple" virt:1M --rw=read --stride=2T
+refuses 1 "--stride=5000: not a multiple" virt:1M --rw=read --stride=5000
+refuses 1 "are more than 67108864 requests in flight" virt:1M --iodepth=1048576 --window=65
+refuses 1 "whole cache lines of 4096 bytes, one at least" virt:1M --hit=random8 --offset=512
+refuses 1 "whole cache lines of 4096 bytes, one at least" virt:1M --hit=random8 --size=2K --bs=512
 refuses 1 "--offset=100" virt:1M --offset=100
 refuses 1 "one load needs one block size" virt:1M 'virt:1M?block=4096'
 refuses 1 "is read-only: this load" 'file:disk?ro=1' --rw=write

@@ -45,6 +45,10 @@ ends 2 'an argument' '"nvme0n1" is one argument too many' nvme0n1
 ends 2 'a disk that is no address' 'takes a PCI address' --destroy-data-on /dev/nvme0n1
 ends 2 'a namespace that is no number' 'takes a PCI address' --destroy-data-on 0000:65:00.0/x
 ends 2 'namespace 0' 'takes a PCI address' --destroy-data-on 0000:65:00.0/0
+ends 2 'a namespace beyond 32 bits' 'takes a PCI address' --destroy-data-on 0000:65:00.0/4294967298
+ends 2 'a namespace that means all of them' 'takes a PCI address' --destroy-data-on 0000:65:00.0/4294967295
+ends 2 'a namespace with something behind it' 'takes a PCI address' --destroy-data-on 0000:65:00.0/2x
+ends 2 'more disks than there may be' 'is given more than 16 times' $(printf -- '--destroy-data-on 0000:f5:%02x.0 ' {0..16})
 ends 2 'a file that is too small' 'from 4194304 to' --size 1M
 ends 2 'a time that is none' '--runtime does not take "soon"' --runtime soon
 ends 2 'a GPU that is not there' 'no backend can use gpu:77' --gpu gpu:77 --size 4M
