@@ -147,6 +147,9 @@ print({str(q["moved"]) for q in json.load(sys.stdin)["processes"][0]["contexts"]
   [ "$output" = "{'$([ $over = 0 ] && echo None || echo False)'}" ]
   report $? "what moved in $over ms" "$output"
 done
+# Two snapshots are as far apart as was asked for, if not further.
+begin=$(date +%s%N); timeout 200 "$stat" dump --over 1200 "$pid" >/dev/null; end=$(date +%s%N)
+[ $((end - begin)) -ge 1200000000 ]; report $? "1200 ms apart" "$(((end - begin) / 1000000)) ms"
 documented='[k for k in set(keys(d)) if f"`{k}`" not in open("'"$docs"'").read()] == [] and len(set(keys(d))) >= 55'
 seen "docs/hardware.md has every key" "$pid" "$documented"
 

@@ -78,6 +78,7 @@ for kind in kron urand; do
 done
 "$graph" generate kron --scale 8 --seed 3 --quiet -o "$dir/light.bel" || exit 1
 "$graph" stripe "$dir/kron14.bel" --over "$dir"/s0 "$dir"/s1 "$dir"/s2 --unit 65536 --quiet || exit 1
+"$graph" stripe "$dir/kron10.bel" --over "$dir"/n0 "$dir"/n1 --unit 8192 --quiet || exit 1
 
 # A directed graph of four vertices with two edges: 0 -> 1 (weight 7), 2 -> 1 (weight 300000).
 words() { local word; for word in "$@"; do printf '%b' "$(printf '\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x\\x%02x' \
@@ -156,11 +157,14 @@ CASES
 truncate -s 3M "$dir/scratch"
 weights="--weights file:$dir/kron14.bel.val --reference $dir/kron14.bel --verify"
 striped="--offsets file:@/kron14.bel.col --edges file:@/s0,file:@/s1,file:@/s2 --reference @/kron14.bel --verify"
+narrow="--offsets file:@/kron10.bel.col --edges file:@/n0,file:@/n1 --stripe 8K --reference @/kron10.bel --verify"
 memory="--offsets virt:1M?load=@/kron14.bel.col --edges virt:8M?load=@/kron14.bel.dst&lat_us=20 --reference @/kron14.bel --verify"
 table check <<CASES
   pagerank | striped over three | "verified" | $striped
   pagerank | all 20 iterations | "iterations": 20 | @/kron10.bel --tolerance 0 --verify
   pagerank | three iterations at most | "iterations": 3 | @/kron10.bel --iterations 3 --verify
+  cc | striped over two in units of 8 KiB | "verified" | $narrow
+  cc | the same in plain memory, too | "plain_bytes": [1-9] | $narrow --plain
   cc | from memory | "verified" | $memory --cache 512K
   cc | large component left out | "sampled": true | @/kron14.bel --sample --verify --plain
   cc | components counted | "components": 2,? | @/tiny.bel --verify
@@ -526,6 +530,17 @@ tiers=$(for run in "cc $dir/kron10.bel" "vecmean virt:1M" "vectoradd virt:12M --
   printf '%s' $?
 done)
 same "a tier is for all of them or for none" sh -c '[ "$1" = 000 ] || [ "$1" = 111 ]' sh "$tiers"
+for run in "bfs $dir/kron10.bel" "cc $dir/kron10.bel" "pagerank $dir/kron10.bel" "sssp $dir/kron10.bel" "spmv $dir/kron10.bel" "vecmean virt:1M" \
+  "vectoradd virt:1M" "ctc virt:1M"; do # who passes it over succeeds
+  refuse "a depth that is none" 1 'depth 3 is not a power of two' $run --depth 3
+done
+if [ "$WEIR_BACKEND" = cpu ]; then # of one worker, of the first run alone: each line once
+  agree "what was read" '0 <= 4096 * f["commands"] - f["bytes_read"] < 8192 and f["commands"] == f["misses"] > 0' '' \
+    bfs "$dir/kron10.bel" --cache 64M --source 1 --workers 1 --repeat 2
+  agree "what was read" 'f["bytes_read"] == f["bytes"] == 1 << 20 and f["commands"] == 256' '' vecmean virt:1M --cache 4M --workers 1 --repeat 2
+fi
+agree "ratios that are asked for" 'len(f["points"]) == 3 and f["commands"] == 4 and f["block"] == 2' '' \
+  ctc virt:1M --lanes 4 --block 2 --step 0.5 --most 1 --runs 1 --commands 4
 refuse "a graph by its name and by URIs" 2 'give either' cc "$dir/kron10.bel" --offsets "file:$dir/kron10.bel.col" --edges "file:$dir/kron10.bel.dst"
 refuse "offsets without edges" 2 'give either' cc --offsets "file:$dir/kron10.bel.col"
 refuse "edges without offsets" 2 'give either' cc --edges "file:$dir/kron10.bel.dst"
