@@ -183,7 +183,7 @@ report $? "both are restored" "$(cat "$override0" "$override1"; ls "$noted")"
 check "as many as a list holds" 1 '0000:f3:1f.0: there is no such PCI device' show $(printf 'f2:%02x.0 ' {0..31}) $(printf 'f3:%02x.0 ' {0..31})
 check "one more" 2 'too many addresses, from here on: f4:00.0' show $(printf 'f2:%02x.0 ' {0..31}) $(printf 'f3:%02x.0 ' {0..31}) f4:00.0
 check "no address" 2 'which controllers' bind
-for address in 5:0 10000000:00:00.0 0000:100:00.0 0000:00:20.0 0000:00:00.8 0000:00:00.0x 00:00.0/1; do
+for address in 5:0 10000000:00:00.0 0000:100:00.0 0000:00:20.0 0000:00:00.8 0000:00:00.0x 0000:0x5:00.0 00:+0.0 00:00.0/1; do
   check "a bad address: $address" 2 "no PCI address such as 0000:65:00.0: $address" bind $address
 done
 check "the last address that there can be" 1 'fffffff:ff:1f.7: there is no such PCI device' bind fffffff:ff:1f.7

@@ -117,6 +117,8 @@ bool tree_address(const char *text, char address[TREE_NAME_BYTES])
 	unsigned domain = 0, bus, slot, function;
 	int end = 0;
 
+	if (text[strspn(text, "0123456789abcdefABCDEF:.")]) /* %x takes 0x, signs and blanks, too */
+		return false;
 	if (sscanf(text, "%x:%x:%x.%x%n", &domain, &bus, &slot, &function, &end) != 4 || text[end]) {
 		domain = 0;
 		if (sscanf(text, "%x:%x.%x%n", &bus, &slot, &function, &end) != 3 || text[end])
