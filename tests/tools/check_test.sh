@@ -42,15 +42,15 @@ function_() {
   [ -z "$5" ] || { mkdir -p "$root/sys/bus/pci/drivers/$5"; ln -s "$root/sys/bus/pci/drivers/$5" "$folder/driver"; }
 }
 
-# config ADDRESS header|none|off|on|short: a configuration space; ACS is the second capability of two
+# config ADDRESS header|none|off|on|0xNN|short: a configuration space; ACS is the second capability of two, 0xNN its control
 config() {
   local file=$root/sys/bus/pci/devices/$1/config control='\x00'
-  [ "$2" != on ] || control='\x1d'
+  case $2 in on) control='\x1d' ;; 0x??) control="\\${2#0}" ;; esac
   {
     printf '\x86\x80\x34\x12'; head -c 60 /dev/zero
     case $2 in
       short) head -c 192 /dev/zero ;;
-      none | off | on)
+      none | off | on | 0x??)
         head -c 192 /dev/zero
         if [ "$2" = none ]; then printf '\x01\x00\x01\x00'; else printf '\x01\x00\x01\x14'; fi
         head -c 60 /dev/zero; printf '\x0d\x00\x01\x00\x5f\x00'"$control"'\x00'; head -c 3768 /dev/zero ;;
@@ -266,6 +266,11 @@ expect "ACS off: they reach each other" 0 'pair("0000:41:00.0")["way"]["acs"] ==
   and path("direct", "0000:41:00.0") == {"answer": "yes", "use": "nvme:0000:03:00.0", "reasons": []}'
 config 0000:02:08.0 none; config 0000:02:10.0 short
 expect "bridges without ACS" 0 'pair("0000:41:00.0")["way"]["acs"] == "no"'
+config 0000:02:10.0 on
+for control in 0x04 0x08 0x20; do
+  config 0000:02:10.0 $control; expect "a bridge that redirects, by $control alone" 0 'pair("0000:41:00.0")["way"]["acs"] == "yes"'
+done
+config 0000:02:10.0 0x53; expect "controls that redirect nothing" 0 'pair("0000:41:00.0")["way"]["acs"] == "no"'
 config 0000:02:10.0 on
 expect "ACS on, by way of a host bridge that is not listed" 0 'pair("0000:41:00.0")["way"]["acs"] == "yes"
   and pair("0000:41:00.0")["way"]["bridges"] == [{"pci_address": "0000:02:10.0", "redirects": "yes"}, {"pci_address": "0000:02:08.0", "redirects": "no"}]
